@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
-InputKind = Literal[
-    "new_question", "clarification_reply", "retry", "unfinished_turn_input", "unknown"
-]
+InputKind = Literal["new_question", "clarification_reply", "retry", "unfinished_turn_input", "unknown"]
 Kind = Literal["fact", "comparison", "narrative", "small_talk", "out_of_scope", "refused"]
 Language = Literal["zh", "en"]
 Slot = Literal["reference", "company", "period", "metric"]
@@ -238,9 +236,7 @@ class CompanyDirectory(Protocol):
 class FactStore(Protocol):
     """Company x period x metric -> exact value. A miss is None; there is no near match."""
 
-    def look_up(
-        self, *, company: str, period: str, metric: str, caller: Caller
-    ) -> FactHit | None: ...
+    def look_up(self, *, company: str, period: str, metric: str, caller: Caller) -> FactHit | None: ...
 
     def periods(self, *, company: str, metric: str, caller: Caller) -> Sequence[str]: ...
 
