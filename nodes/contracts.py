@@ -158,6 +158,21 @@ class Citation(TypedDict):
     end: int
 
 
+class Suggestions(TypedDict):
+    """Explicit questions a vague one may have meant; worded with the help of the window."""
+
+    options: list[Option]
+    degraded: bool  # the candidate analysis failed and the question was asked openly
+
+
+class ChatMessage(TypedDict):
+    """One half of the current pair that a chat client sees."""
+
+    type: Literal["human", "ai"]
+    content: str
+    id: str
+
+
 class WindowReport(TypedDict):
     """What the model saw of the history, in numbers."""
 
@@ -192,11 +207,13 @@ class Answer(TypedDict):
 class Outcome(TypedDict):
     """How the last request ended, for the doors and the request log."""
 
-    status: Literal["completed", "needs_input", "failed", "stopped"]
+    status: Literal["completed", "needs_input", "failed", "stopped"] | None  # None: still under way
     input_kind: InputKind
     error_code: Literal["processing_failed", "unfinished_turn"] | None
     degraded: bool
-    notice: str | None  # text for the user where the request led to no answer of its own
+    notice: str | None  # text for the user beside, or in place of, an answer
+    turn_id: str | None  # the turn this request worked on; None where no turn was open
+    message_id: str | None  # the chat message this request came as, so that it is never taken twice
 
 
 @dataclass(frozen=True)
@@ -299,7 +316,10 @@ class ProviderError(NodeError):
     """The model gave no usable answer. The turn stays retryable."""
 
 
-Emit = Callable[[str], None]
+ReadIntent = Callable[[str, str], Intent]  # (text, received_at) -> what the text says
+Emit = Callable[[str], None]  # releases checked text to the reader
+Reset = Callable[[], None]  # tells the reader to drop the text released so far
+Stopped = Callable[[], str | None]  # the reason for stopping, once there is one
 Clock = Callable[[], str]  # now, ISO 8601 with milliseconds and +08:00
 NewId = Callable[[], str]
 JsonObject = Mapping[str, Any]

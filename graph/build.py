@@ -1,0 +1,122 @@
+"""The turn as a compiled graph: the step table, the routes, and nothing else."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from checkpoint.window import WindowLimits
+from collections.abc import Callable, Sequence
+from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify
+from graph.state import TurnInput, TurnState
+from graph.steps import CallerOf, RequestContext, Step, add_step
+from nodes.answer.step import AnswerReads, AnswerWrites, make_answer
+from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
+from nodes.clarify.suggest import SuggestReads, SuggestWrites, make_suggest
+from nodes.contracts import (
+    Caller,
+    Clock,
+    CompanyDirectory,
+    FactStore,
+    Metric,
+    NewId,
+    Provider,
+    ReadIntent,
+    Retriever,
+    SourceGuard,
+)
+from nodes.gate import GateReads, GateWrites, make_gate
+from nodes.intent import IntentReads, IntentWrites, make_intent
+from nodes.retrieve.step import RetrieveReads, RetrieveWrites, make_retrieve
+
+TurnGraph = CompiledStateGraph[TurnState, RequestContext, TurnInput, TurnState]
+
+
+@dataclass(frozen=True)
+class Services:
+    """What lives as long as the process, handed to the nodes that need it when the graph is built."""
+
+    read_intent: ReadIntent
+    directory: CompanyDirectory
+    metrics: Sequence[Metric]
+    facts: FactStore
+    retriever: Retriever
+    provider: Provider
+    may_see: SourceGuard
+    audience: Callable[[Caller], str]
+    clock: Clock
+    new_id: NewId
+    limits: WindowLimits = WindowLimits()
+    follow_up: FollowUp = "confirm"
+
+
+def steps_of(services: Services) -> list[Step]:
+    """The table. A reader sees here, and only here, which step may see history: suggest and answer."""
+    gate = make_gate(
+        read_intent=services.read_intent,
+        audience=services.audience,
+        clock=services.clock,
+        new_id=services.new_id,
+    )
+    clarify = Clarifier(
+        services.directory, services.facts, services.metrics, services.read_intent, services.new_id
+    )
+    suggest = make_suggest(
+        read_intent=services.read_intent,
+        directory=services.directory,
+        metrics=services.metrics,
+        may_see=services.may_see,
+        limits=services.limits,
+    )
+    answer = make_answer(
+        directory=services.directory,
+        metrics=services.metrics,
+        provider=services.provider,
+        may_see=services.may_see,
+        limits=services.limits,
+        clock=services.clock,
+        new_id=services.new_id,
+    )
+    return [
+        Step("gate", gate, GateReads, GateWrites, frozenset({"caller"})),
+        Step("intent", make_intent(read_intent=services.read_intent), IntentReads, IntentWrites),
+        Step("clarify", clarify, ClarifyReads, ClarifyWrites, frozenset({"caller"})),
+        Step("suggest", suggest, SuggestReads, SuggestWrites, frozenset({"caller"})),
+        Step(
+            "retrieve",
+            make_retrieve(retriever=services.retriever, facts=services.facts),
+            RetrieveReads,
+            RetrieveWrites,
+            frozenset({"caller"}),
+        ),
+        Step(
+            "answer",
+            answer,
+            AnswerReads,
+            AnswerWrites,
+            frozenset({"caller", "emit", "reset", "stopped"}),
+        ),
+    ]
+
+
+def build_graph(
+    services: Services, saver: BaseCheckpointSaver[Any] | None, caller_of: CallerOf
+) -> TurnGraph:
+    """Compile the turn. `caller_of` says whose permissions count: the door's, or a fixed local caller."""
+    builder = StateGraph(TurnState, RequestContext, input_schema=TurnInput)
+    for step in steps_of(services):
+        add_step(builder, step, caller_of)
+    builder.add_edge(START, "gate")
+    builder.add_conditional_edges("gate", after_gate, ["intent", "clarify", "retrieve", "answer", END])
+    builder.add_conditional_edges("intent", after_intent, ["clarify", "retrieve", "answer"])
+    builder.add_conditional_edges(
+        "clarify",
+        make_after_clarify(services.follow_up),
+        ["intent", "clarify", "suggest", "retrieve", "answer", END],
+    )
+    builder.add_edge("suggest", END)
+    builder.add_edge("retrieve", "answer")
+    builder.add_edge("answer", END)
+    return builder.compile(checkpointer=saver, name="business-assistant")

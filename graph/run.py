@@ -1,0 +1,311 @@
+"""One request through the graph: what a door calls, and the events it gets back."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import structlog
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.errors import GraphDrained
+from langgraph.runtime import RunControl
+
+from checkpoint.errors import CheckpointUnavailable, LeaseLostError
+from graph.build import TurnGraph
+from graph.steps import RequestContext
+from nodes.answer.step import TurnInterrupted
+from nodes.clarify.step import PAGE_SIZE
+from nodes.contracts import Caller, InputKind, Outcome, Request, Usage, WindowReport
+from nodes.gate import BadTextError, check_text
+from nodes.notices import closed, notice
+
+__all__ = [
+    "BadTextError",
+    "ResetEvent",
+    "StageEvent",
+    "TokenEvent",
+    "TurnEvent",
+    "TurnResult",
+    "check_text",
+    "stream_turn",
+]
+
+Status = Literal["completed", "needs_input", "failed", "stopped", "incomplete"]
+STOP = "stop"  # the drain reason of a user's stop; any other reason leaves the turn unfinished
+
+log = structlog.get_logger(__name__)
+
+
+class Runnable(Protocol):
+    """What this module uses of an assistant."""
+
+    @property
+    def graph(self) -> TurnGraph: ...
+
+
+@dataclass(frozen=True)
+class StageEvent:
+    """A step has begun. `input_kind` is known once the gate has decided."""
+
+    node: str
+    input_kind: InputKind | None
+
+
+@dataclass(frozen=True)
+class TokenEvent:
+    """Checked text, to be shown at once."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ResetEvent:
+    """The text shown so far is withdrawn."""
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """How the request ended; always the last event."""
+
+    status: Status
+    input_kind: InputKind
+    error_code: Literal["processing_failed", "unfinished_turn"] | None = None
+    degraded: bool = False
+    turn_id: str | None = None
+    original_question: str | None = None
+    standalone_question: str | None = None
+    answer: dict[str, Any] | None = None
+    clarification: dict[str, Any] | None = None
+    notice: str | None = None
+    window: WindowReport = field(
+        default_factory=lambda: {
+            "turns": 0,
+            "omitted_turns": 0,
+            "cut_bytes": 0,
+            "bytes": 0,
+            "reasons": [],
+        }
+    )
+    decision_digest: str | None = None
+    usage: Usage | None = None
+    partial_text: str | None = None  # what was shown before a stop or a failure
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def text(self) -> str:
+        """All that a reader is told, as one text."""
+        parts = [self.notice, self.answer["text"] if self.answer else None]
+        if self.clarification:
+            parts.append(_as_lines(self.clarification))
+        return "\n\n".join(part for part in dict.fromkeys(parts) if part)
+
+
+TurnEvent = StageEvent | TokenEvent | ResetEvent | TurnResult
+
+
+def stream_turn(
+    assistant: Runnable,
+    request: Request,
+    *,
+    thread_id: str,
+    caller: Caller,
+    lease: str | None = None,
+    control: RunControl | None = None,
+) -> Iterator[TurnEvent]:
+    """Run one request and yield its events; the last one is the TurnResult.
+
+    A node's error ends in a TurnResult with status "failed" and leaves the turn retryable. Raises BadTextError
+    before the graph runs; CheckpointUnavailable and LeaseLostError when the state cannot be kept.
+    """
+    check_text(request.get("text"))
+    run = _Run(assistant.graph, request, config_for(thread_id, lease), caller, control or RunControl())
+    yield from run.events()
+
+
+def config_for(thread_id: str, lease: str | None = None) -> RunnableConfig:
+    configurable = {"thread_id": thread_id}
+    return {"configurable": {**configurable, "__lease": lease} if lease else configurable}
+
+
+@dataclass
+class _Run:
+    graph: TurnGraph
+    request: Request
+    config: RunnableConfig
+    caller: Caller
+    control: RunControl
+    state: dict[str, Any] = field(default_factory=dict)
+    shown: str = ""
+    node: str | None = None
+
+    def events(self) -> Iterator[TurnEvent]:
+        try:
+            yield from self._steps()
+        except (CheckpointUnavailable, LeaseLostError):
+            raise
+        except (GraphDrained, TurnInterrupted):
+            yield self._stopped()
+        except Exception as error:  # noqa: BLE001 - the boundary: any fault of a step fails its request only
+            self._log(error)
+            yield self._result("failed", error_code="processing_failed", degraded=True)
+        else:
+            outcome = self._outcome()
+            status = outcome["status"] if outcome and outcome["status"] else "incomplete"
+            yield self._result(status)
+
+    def _steps(self) -> Iterator[TurnEvent]:
+        stream = self.graph.stream(
+            {"request": self.request},
+            self.config,
+            context=RequestContext(self.caller),
+            stream_mode=["custom", "tasks", "values"],
+            durability="sync",
+            control=self.control,
+        )
+        for mode, chunk in stream:
+            event = self._take(mode, chunk)
+            if event is not None:
+                yield event
+
+    def _take(self, mode: str, chunk: Any) -> TurnEvent | None:
+        if mode == "values":
+            self.state = chunk
+        elif mode == "custom":
+            return self._take_text(chunk)
+        elif "input" in chunk:  # a task that begins; one that ends carries a result
+            self.node = chunk["name"]
+            outcome = self._outcome()
+            return StageEvent(chunk["name"], outcome["input_kind"] if outcome else None)
+        return None
+
+    def _take_text(self, chunk: dict[str, Any]) -> TurnEvent | None:
+        if "token" in chunk:
+            self.shown += chunk["token"]
+            return TokenEvent(chunk["token"])
+        self.shown = ""
+        return ResetEvent()
+
+    def _outcome(self) -> Outcome | None:
+        """This request's outcome; None while the state still shows the one before."""
+        outcome: Outcome | None = self.state.get("outcome")
+        if outcome and outcome["message_id"] == self.request.get("request_id"):
+            return outcome
+        return None
+
+    def _stopped(self) -> TurnResult:
+        """A user's stop closes the turn; any other reason leaves it to be retried."""
+        if self.control.drain_reason == STOP and self._turn_is_open():
+            intent = self.state.get("intent")
+            text = self.shown or notice("stopped", intent["language"] if intent else "zh")
+            answer = {**closed("stopped", text, intent), "partial": True}
+            update = {"answer": answer, "clarification": None}
+            self.graph.update_state(self.config, update, as_node="answer")
+            self.state = {**self.state, **update}
+        return self._result("stopped")
+
+    def _turn_is_open(self) -> bool:
+        outcome = self._outcome()
+        return outcome is not None and outcome["turn_id"] is not None and not self.state.get("answer")
+
+    def _result(self, status: Status, **known: Any) -> TurnResult:
+        outcome = self._outcome()
+        if outcome is None:
+            return TurnResult(status, "unknown", partial_text=self.shown or None, **known)
+        result = _result_of(self.state, outcome, status)
+        return replace(result, partial_text=None if result.answer else self.shown or None, **known)
+
+    def _log(self, error: Exception) -> None:
+        """The fault's type and place. Its message may quote the user, so it stays out."""
+        log.error(
+            "step_failed",
+            node=self.node,
+            request_id=self.request.get("request_id"),
+            error=type(error).__name__,
+            at=[f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]],
+        )
+
+
+def _result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnResult:
+    suggestions = state.get("suggestions")
+    result = TurnResult(
+        status,
+        outcome["input_kind"],
+        error_code=outcome["error_code"],
+        degraded=outcome["degraded"] or bool(suggestions and suggestions["degraded"]),
+        notice=outcome["notice"],
+    )
+    turn = state.get("turn")
+    if turn is None or outcome["turn_id"] != turn["turn_id"]:
+        return result
+    result = replace(
+        result,
+        turn_id=turn["turn_id"],
+        original_question=turn["original_question"],
+        standalone_question=turn["standalone_question"],
+    )
+    answer, pending = state.get("answer"), state.get("clarification")
+    if answer:
+        return _with_answer(result, answer)
+    if pending and status == "needs_input":
+        asked = clarification_shown(pending, suggestions)
+        return replace(result, clarification=asked, decision_digest=pending["decision_digest"])
+    return result
+
+
+def _with_answer(result: TurnResult, answer: dict[str, Any]) -> TurnResult:
+    shown = {key: answer[key] for key in ("kind", "text", "citations")}
+    if answer.get("partial"):
+        shown["partial"] = True
+    return replace(
+        result,
+        answer=shown,
+        notice=None if result.notice == answer["text"] else result.notice,
+        window=answer["window"],
+        decision_digest=answer["decision_digest"],
+        usage=answer["usage"],
+    )
+
+
+def clarification_shown(pending: Any, suggestions: Any) -> dict[str, Any]:
+    """The pending question as a reader sees it: the options of its page, numbered over the whole list."""
+    options = pending["options"]
+    if pending["slot"] == "reference":
+        options = (suggestions or {"options": []})["options"]
+    first = (pending["page"] - 1) * PAGE_SIZE
+    numbered = [{"number": number, **option} for number, option in enumerate(options, start=1)]
+    return {
+        "slot": pending["slot"],
+        "prompt": pending["prompt"],
+        "options": numbered[first : first + PAGE_SIZE],
+        "page": pending["page"],
+        "pages": pending["pages"],
+    }
+
+
+def _as_lines(clarification: dict[str, Any]) -> str:
+    lines = [f"{option['number']}. {option['label']}" for option in clarification["options"]]
+    return "\n".join([clarification["prompt"], *lines])
+
+
+def last_result(events: Iterator[TurnEvent], on_event: Callable[[TurnEvent], None] | None = None) -> TurnResult:
+    """Run the events to their end and give the result."""
+    result: TurnResult | None = None
+    for event in events:
+        if isinstance(event, TurnResult):
+            result = event
+        elif on_event:
+            on_event(event)
+    if result is None:
+        raise RuntimeError("The run ended without a result: report this as a bug.")
+    return result
+
+
+def thread_saver(graph: TurnGraph) -> BaseCheckpointSaver[Any]:
+    """The saver that the graph was compiled with."""
+    saver = graph.checkpointer
+    if not isinstance(saver, BaseCheckpointSaver):
+        raise TypeError("The graph has no checkpointer: build it with one.")
+    return saver

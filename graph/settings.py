@@ -1,0 +1,109 @@
+"""Settings: one frozen value, read once from the environment and `.env`; wrong values are refused by name."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
+
+from checkpoint import ContextConfig, load_context_config
+
+Spec = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class SettingsError(ValueError):
+    """A setting has a wrong value. The message names the setting and says what to write instead."""
+
+
+class Settings(BaseModel):
+    """What can be set. Each field's title is the environment variable it is read from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    context: ContextConfig = Field(exclude=True)
+    history_max_turns: int = Field(
+        8, title="HISTORY_MAX_TURNS", ge=0, le=100, description="Turns a model sees of the conversation."
+    )
+    history_max_bytes: int = Field(
+        6000, title="HISTORY_MAX_BYTES", ge=0, le=1_000_000, description="UTF-8 bytes those turns may fill."
+    )
+    follow_up: Literal["confirm", "off", "auto"] = Field(
+        "confirm",
+        title="FOLLOW_UP",
+        description="What happens to a question that does not stand alone: offer explicit questions "
+        "(`confirm`), ask openly (`off`), or let a resolver decide (`auto`, outside the promise).",
+    )
+    model: Spec | None = Field(
+        None,
+        title="MODEL",
+        description="Who words narrative answers: unset or `extractive` for cited sentences, `openai:NAME`, "
+        "`scripted:FILE`, or `module:factory`.",
+    )
+    openai_base_url: Spec | None = Field(
+        None, title="OPENAI_BASE_URL", description="Address of any OpenAI-compatible server."
+    )
+    openai_api_key: SecretStr | None = Field(
+        None, title="OPENAI_API_KEY", description="Key for that server. Never logged or stored."
+    )
+    retriever: Spec | None = Field(
+        None,
+        title="RETRIEVER",
+        description="`module:factory` of another LangChain retriever; unset for the embedded one.",
+    )
+    blocked_topics: Annotated[tuple[str, ...], Field(title="BLOCKED_TOPICS")] = Field(
+        (), title="BLOCKED_TOPICS", description="Comma-separated words; questions that contain one are refused."
+    )
+    max_workers: int = Field(
+        16, title="MAX_WORKERS", ge=1, le=1024, description="Requests worked on at once by one process."
+    )
+    on_disconnect: Literal["continue", "stop"] = Field(
+        "continue", title="ON_DISCONNECT", description="What a lost connection does to a running request."
+    )
+    jwt_secret: SecretStr | None = Field(
+        None, title="JWT_SECRET", description="HS256 secret of callers' tokens; unset: loopback only."
+    )
+
+    @property
+    def home(self) -> Path:
+        return self.context.home
+
+
+def load_settings(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) -> Settings:
+    """From the mapping, else from `.env` overlaid by the process's environment. Raises SettingsError."""
+    source = dict(env) if env is not None else _environment(dotenv or Path(".env"))
+    values: dict[str, Any] = {"context": load_context_config(source)}
+    for name, field in Settings.model_fields.items():
+        raw = source.get(field.title or "")
+        if raw:
+            values[name] = _split(raw) if name == "blocked_topics" else raw
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise SettingsError(_remedy(error)) from None
+
+
+def settings_table() -> str:
+    """The documentation's table of settings, made from the fields."""
+    lines = ["| setting | default | what it does |", "|---|---|---|"]
+    for field in Settings.model_fields.values():
+        if field.title:
+            default = "unset" if field.default in (None, ()) else f"`{field.default}`"
+            lines.append(f"| `{field.title}` | {default} | {field.description} |")
+    return "\n".join(lines)
+
+
+def _environment(dotenv: Path) -> dict[str, str]:
+    written = {key: value for key, value in dotenv_values(dotenv).items() if value is not None}
+    return {**written, **os.environ}
+
+
+def _split(raw: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in raw.split(",") if word.strip())
+
+
+def _remedy(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    title = Settings.model_fields[str(fault["loc"][0])].title
+    return f"{title}: {fault['msg'][0].lower()}{fault['msg'][1:]}. Set {title} accordingly or unset it."

@@ -1,0 +1,133 @@
+"""Suggest: which explicit questions may a vague one have meant? The user picks; nothing is guessed.
+
+Reads the turn, its intent, the pending clarification and `history` (re-authorised for this caller).
+Writes only `suggestions`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypedDict
+
+from checkpoint.window import PastTurn, WindowLimits, restore
+from nodes.contracts import (
+    Caller,
+    Clarification,
+    Company,
+    CompanyDirectory,
+    Intent,
+    Language,
+    Metric,
+    Option,
+    ReadIntent,
+    SourceGuard,
+    Suggestions,
+    Turn,
+)
+from nodes.notices import SOMETHING_ELSE
+from nodes.reading.references import strip_reference
+
+MAX_SUGGESTIONS = 3
+
+
+class SuggestReads(TypedDict, total=False):
+    turn: Turn
+    intent: Intent
+    clarification: Clarification
+    history: object
+
+
+class SuggestWrites(TypedDict):
+    suggestions: Suggestions
+
+
+def make_suggest(
+    *,
+    read_intent: ReadIntent,
+    directory: CompanyDirectory,
+    metrics: Sequence[Metric],
+    may_see: SourceGuard,
+    limits: WindowLimits,
+) -> Callable[..., SuggestWrites]:
+    """Suggestions by rule: the last turns' own questions, with what the new text says put in their place."""
+
+    def suggest(state: SuggestReads, *, caller: Caller) -> SuggestWrites:
+        turn, intent = state["turn"], state["intent"]
+        window = restore(
+            state.get("history"),
+            limits=limits,
+            may_see=lambda sources: may_see(caller, sources),
+            language=intent["language"],
+        )
+        names = Names(directory, metrics, intent["language"])
+        worded = [
+            reworded(turn["original_question"], intent, past, read_intent, names)
+            for past in reversed(window.past_turns)
+        ]
+        questions = list(dict.fromkeys(question for question in worded if question))[:MAX_SUGGESTIONS]
+        return {"suggestions": {"options": offered(questions, intent["language"]), "degraded": False}}
+
+    return suggest
+
+
+def offered(questions: Sequence[str], language: Language) -> list[Option]:
+    """The questions as options, then "something else"; nothing at all where there is no question."""
+    options: list[Option] = [{"value": question, "label": question} for question in questions]
+    if options:
+        options.append({"value": "", "label": SOMETHING_ELSE[language]})
+    return options
+
+
+class Names:
+    """Ids back to names in the reader's language."""
+
+    def __init__(self, directory: CompanyDirectory, metrics: Sequence[Metric], language: Language) -> None:
+        self._directory = directory
+        self._metrics = {metric.metric_id: metric for metric in metrics}
+        self._language = language
+
+    def company(self, company_id: str) -> str:
+        company = self._directory.company(company_id)
+        return _company_name(company, self._language) if company else company_id
+
+    def metric(self, metric_id: str) -> str:
+        metric = self._metrics.get(metric_id)
+        if metric is None:
+            return metric_id
+        return metric.name if self._language == "zh" else metric.english_name
+
+    def fact_question(self, companies: Sequence[str], periods: Sequence[str], metrics: Sequence[str]) -> str:
+        company = "、".join(map(self.company, companies))
+        metric = "、".join(map(self.metric, metrics))
+        if self._language == "zh":
+            return f"{company}{'、'.join(map(_period_zh, periods))}的{metric}是多少？"
+        return f"What was the {metric} of {company} in {', '.join(periods)}?"
+
+
+def reworded(
+    text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent, names: Names
+) -> str | None:
+    """An explicit question: this text's own words and slots, completed from one past question."""
+    before = read_intent(past["question"], past["at"])
+    if before["metrics"] and (intent["metrics"] or intent["companies"] or intent["periods"]):
+        return names.fact_question(
+            intent["companies"] or before["companies"],
+            intent["periods"] or before["periods"],
+            intent["metrics"] or before["metrics"],
+        )
+    topic = past["question"].rstrip("？?。.!！ ")
+    rest = strip_reference(text)
+    if not topic or not rest:
+        return None
+    return f"关于“{topic}”：{rest}" if intent["language"] == "zh" else f'About "{topic}": {rest}'
+
+
+def _company_name(company: Company, language: Language) -> str:
+    if language == "en" and company.english_names:
+        return company.english_names[0]
+    return company.name
+
+
+def _period_zh(period: str) -> str:
+    year, rest = period[:4], period[4:]
+    halves = {"H1": "上半年", "H2": "下半年"}
+    quarters = {"Q1": "第一季度", "Q2": "第二季度", "Q3": "第三季度", "Q4": "第四季度"}
+    return f"{year}年{halves.get(rest) or quarters.get(rest) or ''}"
