@@ -1,0 +1,97 @@
+"""Retrieve: reads `turn` and `intent` (and the caller), writes `evidence` and `facts`.
+
+The question is searched for as it stands; the facts are the product of what the intent names.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import TypedDict
+
+from nodes.contracts import (
+    Caller,
+    Evidence,
+    FactLookup,
+    FactStore,
+    Filters,
+    Intent,
+    Passage,
+    Retriever,
+    SubQuestion,
+    Turn,
+)
+
+RetrieveRun = Callable[..., "RetrieveWrites"]
+
+
+class RetrieveReads(TypedDict):
+    turn: Turn
+    intent: Intent
+
+
+class RetrieveWrites(TypedDict):
+    evidence: Evidence
+    facts: list[FactLookup]
+
+
+def make_retrieve(*, retriever: Retriever, facts: FactStore) -> RetrieveRun:
+    """The step, bound to its services. `run(state, *, caller)`; evidence is always written, even when empty."""
+
+    def run(state: RetrieveReads, *, caller: Caller) -> RetrieveWrites:
+        turn, parts = state["turn"], _parts(state["turn"], state["intent"])
+        queries = [part["text"] for part in parts if part["kind"] == "narrative"]
+        asked = [key for part in parts if part["kind"] != "narrative" for key in _keys(part)]
+        return {
+            "evidence": _retrieve_all(retriever, queries, turn, caller),
+            "facts": [_look_up(facts, *key, caller) for key in asked],
+        }
+
+    return run
+
+
+def _parts(turn: Turn, intent: Intent) -> list[SubQuestion]:
+    """What is asked, in order: the sub-questions, or the whole question as the only one. Small talk asks nothing."""
+    if intent["kind"] not in ("fact", "comparison", "narrative"):
+        return []
+    if intent["sub_questions"]:
+        return intent["sub_questions"]
+    return [
+        SubQuestion(
+            text=turn["standalone_question"],
+            kind=intent["kind"],
+            companies=intent["companies"],
+            periods=intent["periods"],
+            metrics=intent["metrics"],
+        )
+    ]
+
+
+def _keys(part: SubQuestion) -> list[tuple[str, str, str]]:
+    """(company, period, metric) in order of mention, the company outermost."""
+    return list(product(part["companies"], part["periods"], part["metrics"]))
+
+
+def _look_up(facts: FactStore, company: str, period: str, metric: str, caller: Caller) -> FactLookup:
+    hit = facts.look_up(company=company, period=period, metric=metric, caller=caller)
+    return FactLookup(company=company, period=period, metric=metric, hit=hit)
+
+
+def _retrieve_all(retriever: Retriever, queries: list[str], turn: Turn, caller: Caller) -> Evidence:
+    """One retrieval for each query, merged in order; a place found twice stands where it was found first.
+
+    `query` is what was searched for, one query a line; the question itself where nothing was. The day counts as
+    written in `received_at`, in its own offset.
+    """
+    on_date = turn["received_at"][:10]
+    found = [retriever.retrieve(query, caller=caller, on_date=on_date) for query in queries]
+    if len(found) == 1:
+        return found[0]
+    merged: dict[tuple[str, str, int, int], Passage] = {}
+    for passage in (passage for evidence in found for passage in evidence["passages"]):
+        place = (passage["document_id"], passage["version"], passage["start"], passage["end"])
+        merged.setdefault(place, passage)
+    return Evidence(
+        query="\n".join(queries) or turn["standalone_question"],
+        filters=Filters(knowledge_base=caller.knowledge_base, on_date=on_date),
+        passages=list(merged.values()),
+        knowledge_version=found[-1]["knowledge_version"] if found else retriever.knowledge_version(),
+    )
