@@ -1,0 +1,355 @@
+"""The HTTP door: routes, and what starts and ends with the server. A route calls one other module."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path as File
+from typing import Annotated, Any
+
+import uvicorn
+from fastapi import Depends, FastAPI, Path, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, Response
+
+from api import health
+from api.bodies import (
+    ChatBody,
+    Live,
+    Ready,
+    RequestList,
+    StopBody,
+    Stopping,
+    ThreadId,
+    Version,
+    WindowMessage,
+    WindowView,
+)
+from api.edge import Edge, Origin, log_refusal
+from api.events import EventStream
+from api.identity import caller_of, check_bind, thread_of
+from api.leases import LEASE_MS, LeaseKeeper
+from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
+from api.turns import Ask, Desk, StreamTurn
+from api.workers import WorkerPool
+from checkpoint.connect import connect
+from checkpoint.errors import CheckpointUnavailable
+from checkpoint.window import restore
+from graph.compose import Assistant, open_assistant
+from graph.run import BadTextError, check_text, stream_turn
+from graph.settings import Settings
+from nodes.contracts import Caller, Language
+
+PAGE = File(__file__).parent / "page"
+SHUTDOWN_GRACE_SECONDS = 10.0
+
+# Only files of our own, and nothing inline: injected text could not run even if it were markup.
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-cache",
+}
+
+CallerHere = Annotated[Caller, Depends(caller_of)]
+ThreadHere = Annotated[ThreadId, Path()]
+
+_STREAM_EXAMPLE = (
+    'id: 1\nevent: created\ndata: {"request_id":"…","thread_id":"…","turn_id":null}\n\n'
+    'id: 2\nevent: stage\ndata: {"node":"gate","input_kind":null}\n\n'
+    'id: 3\nevent: token\ndata: {"text":"…"}\n\n'
+    'id: 4\nevent: done\ndata: {"status":"completed","degraded":false,"error_code":null,"answer":{},'
+    '"usage":null}\n\n'
+)
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The request's events: created, stage, token, reset, citations, clarification, and "
+        "one terminal event, done or error.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
+    }
+}
+_ALWAYS = responses("bad_request", "forbidden", "body_timeout", "body_too_large", "internal_error")
+_ON_BODY = responses("malformed_json", "unsupported_media_type", "invalid_body")
+_ON_STORE = responses("store_unavailable")
+
+
+def create_app(
+    assistant: Assistant,
+    *,
+    client: Any = None,
+    run_turn: StreamTurn = stream_turn,
+    lease_ms: int = LEASE_MS,
+    grace_seconds: float = SHUTDOWN_GRACE_SECONDS,
+) -> FastAPI:
+    """The door around one open assistant, which the caller opens and closes.
+
+    `client` is a Redis client for the leases (default: one of its own, by the saver's settings).
+    """
+    config = assistant.saver.config
+    keeper = LeaseKeeper(
+        client if client is not None else connect(config),
+        prefix=config.key_prefix,
+        lease_ms=lease_ms,
+    )
+    desk = Desk(
+        assistant,
+        keeper,
+        WorkerPool(assistant.settings.max_workers),
+        run_turn=run_turn,
+        stop_on_disconnect=assistant.settings.on_disconnect == "stop",
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await run_in_threadpool(desk.close, grace_seconds)
+
+    app = FastAPI(
+        title="Business Assistant",
+        version=health.version_of_package(),
+        description="Answers business and policy questions over many turns.",
+        lifespan=lifespan,
+        docs_url=None,  # these pages load scripts from elsewhere; /openapi.json has it all
+        redoc_url=None,
+    )
+    app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
+    _add_chat(app, desk)
+    _add_threads(app, assistant, keeper, desk)
+    _add_health(app, assistant, keeper)
+    _add_page(app)
+    _add_problems(app)
+    app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id)
+    return app
+
+
+def _add_chat(app: FastAPI, desk: Desk) -> None:
+    @app.post(
+        "/api/chat",
+        response_class=EventStream,
+        responses={
+            **_STREAM,
+            **_ALWAYS,
+            **_ON_BODY,
+            **_ON_STORE,
+            **responses("thread_busy", "invalid_body", "invalid_text", "message_id_reused", "pool_full"),
+            **responses("store_unavailable", "shutting_down"),
+        },
+        summary="Ask, reply or command; answers as a stream of events",
+    )
+    async def chat(request: Request, body: ChatBody, caller: CallerHere) -> EventStream:
+        _check_message(body.message)
+        run = await desk.take(
+            Ask(
+                thread_of(caller, body.thread_id),
+                body.message,
+                caller,
+                origin_of(request),
+                body.client_message_id,
+            )
+        )
+        return EventStream(run.feed, request_id=run.request_id, on_abandoned=partial(desk.abandon, run))
+
+    @app.post(
+        "/api/chat/stop",
+        responses={**_ALWAYS, **_ON_BODY, **_ON_STORE},
+        summary="Stop the running request of a thread",
+    )
+    async def stop(body: StopBody, caller: CallerHere) -> Stopping:
+        stopping = await run_in_threadpool(desk.stop, thread_of(caller, body.thread_id))
+        return Stopping(thread_id=body.thread_id, stopping=stopping)
+
+
+def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: Desk) -> None:
+    known = {**_ALWAYS, **_ON_STORE, **responses("not_found", "invalid_body")}
+
+    def requests_of(thread_id: str) -> list[dict[str, Any]]:
+        _require_thread(keeper, thread_id)
+        return list(assistant.saver.list_requests(thread_id))
+
+    def window_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
+        _require_thread(keeper, thread_id)
+        services = assistant.services
+        window = restore(
+            assistant.saver.restore_window(thread_id),
+            limits=services.limits,
+            may_see=partial(services.may_see, caller),
+            language=language,
+        )
+        messages = [WindowMessage(role=role, content=content) for role, content in window.messages]
+        return WindowView(**window.report(), messages=messages)
+
+    @app.get("/api/threads/{thread_id:path}/requests", responses=known, summary="What was asked")
+    async def requests(thread_id: ThreadHere, caller: CallerHere) -> RequestList:
+        return RequestList.model_validate(
+            {"items": await run_in_threadpool(requests_of, thread_of(caller, thread_id))}
+        )
+
+    @app.get("/api/threads/{thread_id:path}/window", responses=known, summary="What a model would see")
+    async def window(thread_id: ThreadHere, caller: CallerHere, language: Language = "zh") -> WindowView:
+        return await run_in_threadpool(window_of, thread_of(caller, thread_id), caller, language)
+
+    @app.delete("/api/threads/{thread_id:path}", status_code=204, responses=known, summary="Erase a thread")
+    async def erase(thread_id: ThreadHere, caller: CallerHere) -> Response:
+        if not await run_in_threadpool(desk.erase, thread_of(caller, thread_id)):
+            raise Refusal("not_found")
+        return Response(status_code=204)
+
+
+def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper) -> None:
+    @app.get("/health/live", summary="The process lives; touches no service")
+    async def live() -> Live:
+        return Live()
+
+    @app.get("/health/ready", responses={503: {"model": Ready, "description": "A part is down"}})
+    async def ready(response: Response) -> Ready:
+        parts = await run_in_threadpool(health.parts, assistant, keeper)
+        is_up = all(part["up"] for part in parts.values())
+        response.status_code = 200 if is_up else 503
+        return Ready(status="ok" if is_up else "down", parts=parts)
+
+    @app.get("/version")
+    async def version() -> Version:
+        return Version(name=health.PACKAGE, version=health.version_of_package())
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=PAGE_HEADERS)
+
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+
+
+def _add_problems(app: FastAPI) -> None:
+    def reply(request: Request, refusal: Refusal) -> Response:
+        origin = origin_of(request)
+        log_refusal(refusal, origin)
+        return problem_response(refusal, request_id=origin.request_id, instance=origin.path)
+
+    @app.exception_handler(Refusal)
+    async def refused(request: Request, error: Refusal) -> Response:
+        return reply(request, error)
+
+    @app.exception_handler(CheckpointUnavailable)
+    async def unavailable(request: Request, _error: CheckpointUnavailable) -> Response:
+        return reply(request, Refusal("store_unavailable", retry_after=2))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return reply(request, refusal_of_body(error))
+
+    @app.exception_handler(HTTPException)
+    async def failed(request: Request, error: HTTPException) -> Response:
+        return reply(request, refusal_of_status(error.status_code, error.headers))
+
+    Problem.model_rebuild()
+    _show_problem_schema(app)
+
+
+def _show_problem_schema(app: FastAPI) -> None:
+    """Add the Problem schema, which the routes refer to by name, to the OpenAPI document."""
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = make()
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        schemas.setdefault("Problem", Problem.model_json_schema())
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def refusal_of_body(error: RequestValidationError) -> Refusal:
+    """Which field and which rule; never the value, which may be the user's text."""
+    faults = error.errors()
+    if any(fault["type"] == "json_invalid" for fault in faults):
+        return Refusal("malformed_json")
+    return Refusal(
+        "invalid_body",
+        errors=[
+            {"field": ".".join(str(part) for part in fault["loc"][1:]) or "body", "code": str(fault["type"])}
+            for fault in faults
+        ],
+    )
+
+
+def origin_of(request: Request) -> Origin:
+    origin: Origin = request.scope["state"]["origin"]
+    return origin
+
+
+def _check_message(message: str) -> None:
+    try:
+        check_text(message)
+    except BadTextError as error:
+        raise Refusal("invalid_text", str(error), errors=[{"field": "message", "code": error.code}]) from None
+
+
+def _require_thread(keeper: LeaseKeeper, thread_id: str) -> None:
+    if not keeper.knows_thread(thread_id):
+        raise Refusal("not_found")
+
+
+class DrainingServer(uvicorn.Server):
+    """On a signal: take nothing more, let running answers finish, then interrupt and record the rest."""
+
+    def __init__(
+        self, config: uvicorn.Config, desk: Desk, grace_seconds: float, announce: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._desk = desk
+        self._grace_seconds = grace_seconds
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            self._announce(address_of(self.config.host, port))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._desk.drain()
+        patience = asyncio.get_running_loop().call_later(self._grace_seconds, self._desk.interrupt_all)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            patience.cancel()
+
+
+def address_of(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def make_server(
+    app: FastAPI,
+    host: str,
+    port: int,
+    *,
+    grace_seconds: float = SHUTDOWN_GRACE_SECONDS,
+    announce: Callable[[str], None] = print,
+) -> DrainingServer:
+    """A server for an app of `create_app`; port 0 takes a free one and `announce` tells which."""
+    config = uvicorn.Config(
+        app,
+        host,
+        port,
+        log_level="warning",
+        access_log=False,  # paths can name threads; requests are logged by their ids
+        server_header=False,
+        proxy_headers=False,  # who is local is decided by the connection itself
+        # Streams get the grace to finish, the interrupted ones a moment to be recorded.
+        timeout_graceful_shutdown=round(2 * grace_seconds) + 5,
+    )
+    return DrainingServer(config, app.state.desk, grace_seconds, announce)
+
+
+def serve(
+    settings: Settings, host: str = "127.0.0.1", port: int = 8000, *, announce: Callable[[str], None] = print
+) -> None:
+    """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
+    check_bind(host, sign_in=settings.jwt_secret is not None)
+    with open_assistant(settings) as assistant:
+        make_server(create_app(assistant), host, port, announce=announce).run()

@@ -1,0 +1,108 @@
+"""What clients send and get, as the OpenAPI document shows it. Parsed here once, strictly."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def _fit_for_a_name(name: str) -> str:
+    if _UNFIT.search(name):
+        raise ValueError("must contain no control characters and no lone surrogates")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_fit_for_a_name)]
+ThreadId = Annotated[
+    Name, Field(min_length=1, max_length=512, description="The conversation's name, chosen by the caller.")
+]
+
+
+class Body(BaseModel):
+    """Unknown fields and other types than declared are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ChatBody(Body):
+    thread_id: ThreadId = Field(examples=["my-first-conversation"])
+    message: str = Field(
+        min_length=1,
+        max_length=4000,
+        description="The user's text, a reply, or a command such as /retry. Not blank, no NUL.",
+        examples=["云帆科技2023年的营业收入是多少？"],
+    )
+    client_message_id: (
+        Annotated[
+            Name,
+            Field(
+                min_length=1,
+                max_length=200,
+                description="The client's own id: sent again with the same message it gets the same result.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class StopBody(Body):
+    thread_id: ThreadId
+
+
+class Stopping(BaseModel):
+    thread_id: str
+    stopping: bool = Field(description="False when nothing was running.")
+
+
+class RequestRecord(BaseModel):
+    """One request as the log keeps it; exactly these 13 keys."""
+
+    schema_version: int
+    request_id: str
+    thread_id: str
+    question: str
+    original_question: str | None
+    input_kind: str
+    received_at: str
+    started_at: str
+    finished_at: str | None
+    duration_ms: int | None
+    status: str
+    degraded: bool
+    error_code: str | None
+
+
+class RequestList(BaseModel):
+    items: list[RequestRecord] = Field(description="Oldest first.")
+
+
+class WindowMessage(BaseModel):
+    role: str
+    content: str
+
+
+class WindowView(BaseModel):
+    """What a model would see of this conversation, and what it would not."""
+
+    turns: int
+    omitted_turns: int
+    cut_bytes: int
+    bytes: int
+    reasons: list[str]
+    messages: list[WindowMessage]
+
+
+class Live(BaseModel):
+    status: str = "ok"
+
+
+class Ready(BaseModel):
+    status: str = Field(description="ok, or down when a part is.")
+    parts: dict[str, dict[str, Any]]
+
+
+class Version(BaseModel):
+    name: str
+    version: str

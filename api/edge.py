@@ -1,0 +1,183 @@
+"""What every request meets first: its id, its time, and the bounds of its body.
+
+The time is taken before a byte of the body is read. The body is read here, whole but bounded in size and
+time, so nothing behind this point waits for a client. What no other part handled ends here as a problem.
+"""
+
+import asyncio
+import re
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import structlog
+
+from api.problems import Refusal, problem_response
+from nodes.contracts import Clock, NewId
+
+MAX_BODY_BYTES = 64 * 1024
+BODY_TIMEOUT_SECONDS = 20.0
+
+_TRACE = re.compile(rb"[\x21-\x7e]{1,128}")
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+)
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = structlog.get_logger("api")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of a request before it is read. `trace` is the caller's own id for it, if any."""
+
+    request_id: str
+    received_at: str
+    path: str
+    trace: str | None
+
+
+class Edge:
+    """ASGI middleware; puts an Origin into the request's state and X-Request-ID on every response."""
+
+    def __init__(
+        self, app: App, *, clock: Clock, new_id: NewId, body_timeout: float = BODY_TIMEOUT_SECONDS
+    ) -> None:
+        self._app = app
+        self._clock = clock
+        self._new_id = new_id
+        self._body_timeout = body_timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = quote(scope["path"], errors="replace")
+        origin = Origin(self._new_id(), self._clock(), path, _trace_of(scope))
+        scope.setdefault("state", {})["origin"] = origin
+        reply = _Reply(send, origin)
+        try:
+            body = await self._read_body(scope, receive)
+            await self._app(scope, _replay(body, receive), reply.send)
+        except Refusal as refusal:
+            await reply.refuse(refusal, scope, receive)
+        except _ClientGoneError:
+            log.info("request_abandoned", request_id=origin.request_id)
+        except Exception as error:  # noqa: BLE001 - the outermost boundary; the fault is logged by type and place
+            _log_fault(error, origin)
+            await reply.refuse(Refusal("internal_error"), scope, receive)
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        """The whole body, or a Refusal as soon as it is known to be too large or too slow."""
+        declared = _header(scope, b"content-length") or b"0"
+        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
+            raise _too_large()
+        try:
+            async with asyncio.timeout(self._body_timeout):
+                body = await _read(receive)
+        except TimeoutError:
+            raise Refusal("body_timeout", headers={"Connection": "close"}) from None
+        if body and not _is_json(_header(scope, b"content-type") or b""):
+            raise Refusal("unsupported_media_type")
+        return body
+
+
+class _ClientGoneError(Exception):
+    """The connection ended before the body did."""
+
+
+class _Reply:
+    """Passes a response on with our headers, and knows whether one has begun."""
+
+    def __init__(self, send: Send, origin: Origin) -> None:
+        self._send = send
+        self._origin = origin
+        self._has_begun = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._has_begun = True
+            headers = list(message.get("headers", ()))
+            if all(name != b"x-request-id" for name, _ in headers):
+                # A stream names the request it tells of, which may be an earlier one that this repeats.
+                headers.append((b"x-request-id", self._origin.request_id.encode()))
+            message["headers"] = [*headers, *_HEADERS]
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive) -> None:
+        """Nothing can be said once a response has begun; the server then closes the connection."""
+        if not self._has_begun:
+            log_refusal(refusal, self._origin)
+            response = problem_response(
+                refusal, request_id=self._origin.request_id, instance=self._origin.path
+            )
+            await response(scope, receive, self.send)
+
+
+def log_refusal(refusal: Refusal, origin: Origin) -> None:
+    """Refused requests are logged without anything of their text."""
+    log.info("request_refused", request_id=origin.request_id, code=refusal.code, trace=origin.trace)
+
+
+def _log_fault(error: Exception, origin: Origin) -> None:
+    """Type and place; a message may quote the user, so it stays out."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    log.error(
+        "request_fault",
+        request_id=origin.request_id,
+        error=type(error).__name__,
+        at=[f"{frame.name}:{frame.lineno}" for frame in frames],
+    )
+
+
+async def _read(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _ClientGoneError
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > MAX_BODY_BYTES:
+            raise _too_large()
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _too_large() -> Refusal:
+    # What is left of the body is not read, so the connection cannot be used again.
+    return Refusal("body_too_large", headers={"Connection": "close"})
+
+
+def _is_json(content_type: bytes) -> bool:
+    # Asking for this type also keeps other sites' forms out: browsers send it across sites only when allowed.
+    kind = content_type.split(b";")[0].strip().lower()
+    return kind == b"application/json" or (kind.startswith(b"application/") and kind.endswith(b"+json"))
+
+
+def _trace_of(scope: Scope) -> str | None:
+    value = _header(scope, b"x-request-id") or b""
+    return value.decode("ascii") if _TRACE.fullmatch(value) else None
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    return next((value for key, value in scope["headers"] if key == name), None)

@@ -1,0 +1,395 @@
+"""Who may work on a thread right now, and which request a client's own id already stands for.
+
+One lease per thread, held in Redis under a sibling key of the thread's hash (same slot), so it holds
+across processes and hosts. A holder is known by a random token made for this very acquire; the saver
+commits nothing whose token is no longer the stored one. What a client sent twice is recognised in the
+same script that takes the lease, so two equal sends can never both start.
+
+Every promise about time is in milliseconds of the Redis server's clock, but for the keeper's own ticks.
+"""
+
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any, Literal
+
+from redis.exceptions import RedisError
+
+from checkpoint.config import DEFAULT_PREFIX
+from checkpoint.errors import CheckpointUnavailable
+from checkpoint.layout import context_key, sibling_key
+
+LEASE_MS = 15_000
+# A stop must reach a run in another process within a second; two ticks leave room for a slow one.
+TICK_SECONDS = 0.4
+ONCE_MS = 24 * 3600 * 1000
+CLAIMS_KEPT = 256  # client ids remembered per thread
+OUTCOMES_KEPT = 16  # stored results per thread; older claims are known but their text is gone
+STOP_MS = 60_000
+
+# KEYS lease, once.  ARGV token, lease ms, may take ("1"/"0"), client id, fingerprint, request id, once ms.
+# A claim is "<fingerprint> <request id> <token>". Its number in the order of claims bounds the key.
+_TAKE = """
+local function take() return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) end
+local function busy() return {'busy', tostring(redis.call('PTTL', KEYS[1]))} end
+if ARGV[4] == '' then
+  if ARGV[3] == '0' then return {'unknown'} end
+  if take() then return {'taken', ARGV[6]} end
+  return busy()
+end
+local claim = redis.call('HGET', KEYS[2], 'c' .. ARGV[4])
+local request = ARGV[6]
+if claim then
+  local print, known, token = string.match(claim, '^(%S+) (%S+) (%S+)$')
+  if print ~= ARGV[5] then return {'other', known} end
+  local outcome = redis.call('HGET', KEYS[2], 'o' .. known)
+  if outcome then return {'ended', known, outcome} end
+  if redis.call('HEXISTS', KEYS[2], 'e' .. known) == 1 then return {'ended', known} end
+  if redis.call('GET', KEYS[1]) == token then return {'running', known} end
+  request = known
+end
+if ARGV[3] == '0' then return {'unknown'} end
+if not take() then return busy() end
+redis.call('HSET', KEYS[2], 'c' .. ARGV[4], ARGV[5] .. ' ' .. request .. ' ' .. ARGV[1])
+if not claim then
+  local n = redis.call('HINCRBY', KEYS[2], 'n', 1)
+  redis.call('HSET', KEYS[2], 'k' .. n, ARGV[4], 'i' .. n, request)
+  local faded = n - tonumber(ARGV[8])
+  local faded_request = redis.call('HGET', KEYS[2], 'i' .. faded)
+  if faded_request then redis.call('HDEL', KEYS[2], 'o' .. faded_request) end
+  local old = n - tonumber(ARGV[9])
+  local old_client = redis.call('HGET', KEYS[2], 'k' .. old)
+  if old_client then
+    redis.call('HDEL', KEYS[2], 'c' .. old_client, 'k' .. old, 'i' .. old,
+      'e' .. redis.call('HGET', KEYS[2], 'i' .. old))
+  end
+end
+redis.call('PEXPIRE', KEYS[2], ARGV[7])
+if claim then return {'again', request} end
+return {'taken', request}
+"""
+
+# KEYS lease, stop.  ARGV token, lease ms.  -> {held, asked to stop}
+_RENEW = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('GET', KEYS[2]) == ARGV[1] then return {1, 1} end
+return {1, 0}
+"""
+
+# KEYS lease, once, stop.
+# ARGV token, client id, request id, ending ("forget"/"leave"/"ended"), outcome, once ms.
+_RELEASE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[2] ~= '' then
+  if ARGV[4] == 'forget' then
+    redis.call('HDEL', KEYS[2], 'c' .. ARGV[2])
+  elseif ARGV[4] == 'ended' then
+    redis.call('HSET', KEYS[2], 'e' .. ARGV[3], '1', 'o' .. ARGV[3], ARGV[5])
+    redis.call('PEXPIRE', KEYS[2], ARGV[6])
+  end
+end
+if redis.call('GET', KEYS[3]) == ARGV[1] then redis.call('DEL', KEYS[3]) end
+redis.call('DEL', KEYS[1])
+return 1
+"""
+
+# KEYS lease, stop.  ARGV stop ms.  The stop names the holder's token, so it can never hit a later run.
+_STOP = """
+local token = redis.call('GET', KEYS[1])
+if not token then return 0 end
+redis.call('SET', KEYS[2], token, 'PX', ARGV[1])
+return 1
+"""
+
+
+class LeaseError(Exception):
+    """Root of what taking a lease can answer instead of a lease."""
+
+
+class ThreadBusyError(LeaseError):
+    """Another request of this thread is running, here or elsewhere. Nothing was stored."""
+
+    def __init__(self, retry_after_ms: int) -> None:
+        super().__init__("this thread is answering another request; wait for it or stop it")
+        self.retry_after_ms = retry_after_ms
+
+    @property
+    def retry_after_seconds(self) -> int:
+        """Whole seconds, at least 1 and at most 5: most turns end long before the lease would lapse."""
+        return min(5, max(1, math.ceil(self.retry_after_ms / 1000)))
+
+
+class ClaimedError(LeaseError):
+    """The client's own message id is known already.
+
+    `state` is "running", "ended" or "other" (the id was used with another payload). `outcome` is the
+    stored result of an ended request, or None when it has faded.
+    """
+
+    def __init__(self, state: str, request_id: str, outcome: bytes | None = None) -> None:
+        super().__init__(f"the client message id already stands for request {request_id} ({state})")
+        self.state = state
+        self.request_id = request_id
+        self.outcome = outcome
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A client's own id for a message, and what it was sent with."""
+
+    client_message_id: str
+    fingerprint: str
+
+    @property
+    def field(self) -> str:
+        """Injective and short whatever the client chose."""
+        return hashlib.sha256(self.client_message_id.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class ThreadKeys:
+    """The three sibling keys of one thread."""
+
+    lease: str
+    once: str
+    stop: str
+
+
+def keys_of(thread_id: str, prefix: str = DEFAULT_PREFIX) -> ThreadKeys:
+    key = context_key(prefix, thread_id)
+    return ThreadKeys(sibling_key("lease", key), sibling_key("once", key), sibling_key("stop", key))
+
+
+@dataclass
+class Lease:
+    """A held lease. `token` goes to the saver with every write; `request_id` is the claim's own when
+    the request was started before and died.
+    """
+
+    token: str
+    keys: ThreadKeys
+    request_id: str
+    claim: Claim | None = None
+    taken_over: bool = False
+    on_stop: Callable[[], None] | None = None
+    on_lost: Callable[[], None] | None = None
+    lost: bool = False
+    on_tick: Callable[[], None] | None = None
+    outcome: bytes | None = field(default=None, repr=False)
+    ending: Literal["forget", "leave", "ended"] = "forget"
+    _told_to_stop: bool = field(default=False, repr=False)
+
+    def begin(self) -> None:
+        """From now on the claim outlives a crash: whoever sends the same again takes this request over."""
+        self.ending = "leave"
+
+    def conclude(self, outcome: bytes) -> None:
+        """Let the claim stand for this result from the release on."""
+        self.outcome = outcome
+        self.ending = "ended"
+
+    def hear(self, *, held: bool, stop: bool) -> None:
+        """Take what a renewal learned; each of the two callbacks is called once at most."""
+        if not held and not self.lost:
+            self.lost = True
+            if self.on_lost:
+                self.on_lost()
+        if stop and not self._told_to_stop:
+            self._told_to_stop = True
+            if self.on_stop:
+                self.on_stop()
+
+
+class LeaseKeeper:
+    """Takes, renews and releases leases for one process, with one background thread for all of them.
+
+    Every Redis failure leaves as CheckpointUnavailable. A failed renewal is tried again at the next
+    tick; the fence at the saver decides what a holder that fell behind may still write.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        prefix: str = DEFAULT_PREFIX,
+        lease_ms: int = LEASE_MS,
+        tick_seconds: float = TICK_SECONDS,
+        new_token: Callable[[], str] = lambda: token_hex(16),
+    ) -> None:
+        self._client = client
+        self._prefix = prefix
+        self._lease_ms = lease_ms
+        self._tick = min(tick_seconds, lease_ms / 3000)
+        self._new_token = new_token
+        self._scripts = {text: client.register_script(text) for text in (_TAKE, _RENEW, _RELEASE, _STOP)}
+        self._held: dict[str, Lease] = {}
+        self._guard = threading.Lock()
+        self._closed = threading.Event()
+        self._renewer: threading.Thread | None = None
+
+    @contextmanager
+    def hold(
+        self,
+        thread_id: str,
+        request_id: str,
+        *,
+        claim: Claim | None = None,
+        on_stop: Callable[[], None] | None = None,
+        on_lost: Callable[[], None] | None = None,
+        on_tick: Callable[[], None] | None = None,
+    ) -> Iterator[Lease]:
+        """Hold the thread's lease for the block; the callbacks come from the keeper's thread.
+
+        Raises ThreadBusyError, ClaimedError or CheckpointUnavailable before the block starts. The
+        release at the end never raises: a lease that could not be released lapses by itself.
+        """
+        lease = self._take(thread_id, request_id, claim)
+        lease.on_stop, lease.on_lost, lease.on_tick = on_stop, on_lost, on_tick
+        self._watch(lease)
+        try:
+            yield lease
+        finally:
+            self._unwatch(lease)
+            with suppress(CheckpointUnavailable):
+                self._release(lease)
+
+    def look_up(self, thread_id: str, request_id: str, claim: Claim) -> None:
+        """Raise ClaimedError when the claim is known; take nothing."""
+        keys = keys_of(thread_id, self._prefix)
+        self._read(self._take_script(keys, "none", request_id, claim, may_take=False))
+
+    def is_held(self, thread_id: str) -> bool:
+        return bool(self._call(self._client.exists, keys_of(thread_id, self._prefix).lease))
+
+    def request_stop(self, thread_id: str) -> bool:
+        """Ask whoever holds the thread, in whatever process, to stop. False when nobody does."""
+        keys = keys_of(thread_id, self._prefix)
+        return bool(self._script(_STOP, [keys.lease, keys.stop], [STOP_MS]))
+
+    def knows_thread(self, thread_id: str) -> bool:
+        return bool(self._call(self._client.exists, context_key(self._prefix, thread_id)))
+
+    def forget_thread(self, thread_id: str) -> None:
+        """Drop claims, stored results and stop requests of a thread that is being erased."""
+        keys = keys_of(thread_id, self._prefix)
+        self._call(self._client.delete, keys.once, keys.stop)
+
+    def ping(self) -> None:
+        self._call(self._client.ping)
+
+    def held_count(self) -> int:
+        with self._guard:
+            return len(self._held)
+
+    def close(self) -> None:
+        """Stop renewing. Leases still held lapse by themselves."""
+        self._closed.set()
+        if self._renewer is not None:
+            self._renewer.join(timeout=5)
+
+    def _take(self, thread_id: str, request_id: str, claim: Claim | None) -> Lease:
+        keys = keys_of(thread_id, self._prefix)
+        token = self._new_token()
+        state, owner = self._read(self._take_script(keys, token, request_id, claim, may_take=True))
+        return Lease(token, keys, owner, claim, taken_over=state == "again")
+
+    def _take_script(
+        self, keys: ThreadKeys, token: str, request_id: str, claim: Claim | None, *, may_take: bool
+    ) -> list[bytes]:
+        arguments = [
+            token,
+            self._lease_ms,
+            "1" if may_take else "0",
+            claim.field if claim else "",
+            claim.fingerprint if claim else "",
+            request_id,
+            ONCE_MS,
+            OUTCOMES_KEPT,
+            CLAIMS_KEPT,
+        ]
+        reply: list[bytes] = self._script(_TAKE, [keys.lease, keys.once], arguments)
+        return reply
+
+    @staticmethod
+    def _read(reply: list[bytes]) -> tuple[str, str]:
+        """-> (state, request id) of a reply that refuses nothing."""
+        state = reply[0].decode()
+        if state == "busy":
+            raise ThreadBusyError(max(0, int(reply[1])))
+        if state in ("running", "ended", "other"):
+            raise ClaimedError(state, reply[1].decode(), reply[2] if len(reply) > 2 else None)
+        return state, reply[1].decode() if len(reply) > 1 else ""
+
+    def _release(self, lease: Lease) -> None:
+        claim = lease.claim.field if lease.claim else ""
+        keys = [lease.keys.lease, lease.keys.once, lease.keys.stop]
+        arguments = [lease.token, claim, lease.request_id, lease.ending, lease.outcome or b"", ONCE_MS]
+        self._script(_RELEASE, keys, arguments)
+
+    def _watch(self, lease: Lease) -> None:
+        with self._guard:
+            self._held[lease.token] = lease
+            if self._renewer is None:
+                self._renewer = threading.Thread(target=self._renew_all, name="lease-renewer", daemon=True)
+                self._renewer.start()
+
+    def _unwatch(self, lease: Lease) -> None:
+        with self._guard:
+            self._held.pop(lease.token, None)
+
+    def _renew_all(self) -> None:
+        while not self._closed.wait(self._tick):
+            with self._guard:
+                held = list(self._held.values())
+            for lease in held:
+                self._renew(lease)
+                if lease.on_tick:
+                    lease.on_tick()
+
+    def _renew(self, lease: Lease) -> None:
+        # Renewing at every tick costs one small round trip and leaves no second timetable to get wrong.
+        with suppress(CheckpointUnavailable):
+            keys = [lease.keys.lease, lease.keys.stop]
+            held, stop = self._script(_RENEW, keys, [lease.token, self._lease_ms])
+            with self._guard:
+                if lease.token not in self._held:
+                    return
+            lease.hear(held=bool(held), stop=bool(stop))
+
+    def _script(self, text: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+        return self._call(self._scripts[text], keys=keys, args=arguments)
+
+    @staticmethod
+    def _call(command: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except RedisError as error:
+            raise CheckpointUnavailable(
+                "the thread's lease",
+                f"Redis did not do it ({type(error).__name__})",
+                "Check that Redis runs and that REDIS_URL names it",
+            ) from error
+
+
+@contextmanager
+def hold(
+    client: Any,
+    thread_id: str,
+    *,
+    prefix: str = DEFAULT_PREFIX,
+    lease_ms: int = LEASE_MS,
+    on_stop: Callable[[], None] | None = None,
+    on_lost: Callable[[], None] | None = None,
+) -> Iterator[Lease]:
+    """Hold one thread's lease with a keeper of its own: for a process that runs one turn at a time."""
+    keeper = LeaseKeeper(client, prefix=prefix, lease_ms=lease_ms)
+    try:
+        with keeper.hold(thread_id, "", on_stop=on_stop, on_lost=on_lost) as lease:
+            yield lease
+    finally:
+        keeper.close()

@@ -1,0 +1,149 @@
+"""Every way a request can be refused, in one table, and its RFC 9457 body.
+
+Nothing of the request's text, no key, stack trace or raw exception is ever part of a body: `detail` is
+the table's own sentence or one written in this package.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:business-assistant:problem:"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of problem: its HTTP status, its title, and what to do about it."""
+
+    status: int
+    title: str
+    detail: str
+    retryable: bool = False
+
+
+PROBLEMS: dict[str, Kind] = {
+    "bad_request": Kind(400, "Bad request", "The request could not be understood."),
+    "malformed_json": Kind(400, "Malformed JSON", "The body is not one JSON object in UTF-8."),
+    "forbidden": Kind(403, "Forbidden", "Without sign-in only callers on this machine are served."),
+    "not_found": Kind(404, "Not found", "There is nothing here under this name."),
+    "method_not_allowed": Kind(405, "Method not allowed", "See the Allow header."),
+    "body_timeout": Kind(408, "Request timeout", "The body did not arrive in time; send it again.", True),
+    "thread_busy": Kind(
+        409, "Thread busy", "This thread is answering another request; wait for it or stop it.", True
+    ),
+    "body_too_large": Kind(413, "Body too large", "The body may have at most 65,536 bytes."),
+    "unsupported_media_type": Kind(
+        415, "Unsupported media type", "Send the body as Content-Type: application/json."
+    ),
+    "invalid_body": Kind(422, "Invalid body", "See errors for the fields and what is wrong with them."),
+    "invalid_text": Kind(
+        422, "Invalid text", "The text must have 1 to 4,000 characters, without NUL and lone surrogates."
+    ),
+    "invalid_thread_id": Kind(
+        422, "Invalid thread id", "1 to 512 characters, without control characters and lone surrogates."
+    ),
+    "message_id_reused": Kind(
+        422, "Message id reused", "This client_message_id was sent with another message before; use a new id."
+    ),
+    "pool_full": Kind(429, "Too many requests", "All workers are busy; try again shortly.", True),
+    "processing_failed": Kind(
+        500, "Processing failed", "The request could not be processed; send /retry to try again.", True
+    ),
+    "unfinished_turn": Kind(
+        409, "Unfinished turn", "The turn before is unfinished; send /retry or /discard first."
+    ),
+    "lease_lost": Kind(
+        500, "Thread was taken over", "The thread was deleted or taken over while this ran.", True
+    ),
+    "run_vanished": Kind(
+        500, "Run vanished", "The process that ran this request is gone; send it again.", True
+    ),
+    "internal_error": Kind(500, "Internal error", "An unexpected fault; the log has it by request_id.", True),
+    "store_unavailable": Kind(
+        503, "Store unavailable", "The conversation store does not answer; try again shortly.", True
+    ),
+    "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True),
+}
+
+_CODE_OF_STATUS = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem, as every error body has it."""
+
+    type: str = Field(examples=[f"{TYPE_PREFIX}thread_busy"])
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    request_id: str
+    retryable: bool
+    errors: list[dict[str, str]] | None = Field(None, description="Fields and what is wrong with them.")
+
+
+@dataclass
+class Refusal(Exception):  # noqa: N818 - an answer of ours, not a fault
+    """A request ends here with the problem of this code. Carries no user text."""
+
+    code: str
+    detail: str | None = None
+    retry_after: int | None = None
+    errors: Sequence[Mapping[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.detail or PROBLEMS[self.code].detail
+
+
+def refusal_of_status(status: int, headers: Mapping[str, str] | None = None) -> Refusal:
+    """For errors of the framework, of which nothing but the status is kept."""
+    return Refusal(_CODE_OF_STATUS.get(status, "bad_request"), headers=headers or {})
+
+
+def problem_body(refusal: Refusal, *, request_id: str, instance: str) -> dict[str, Any]:
+    kind = PROBLEMS[refusal.code]
+    body: dict[str, Any] = {
+        "type": TYPE_PREFIX + refusal.code,
+        "title": kind.title,
+        "status": kind.status,
+        "detail": str(refusal),
+        "instance": instance,
+        "code": refusal.code,
+        "request_id": request_id,
+        "retryable": kind.retryable,
+    }
+    if refusal.errors:
+        body["errors"] = [dict(error) for error in refusal.errors]
+    return body
+
+
+def problem_response(refusal: Refusal, *, request_id: str, instance: str) -> Response:
+    body = problem_body(refusal, request_id=request_id, instance=instance)
+    headers = dict(refusal.headers)
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
+    content = json.dumps(body).encode()
+    return Response(content, PROBLEMS[refusal.code].status, headers, media_type=MEDIA_TYPE)
+
+
+def responses(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI entries of these problems, with an example each, for a route."""
+    entries: dict[int | str, dict[str, Any]] = {}
+    for code in codes:
+        kind = PROBLEMS[code]
+        example = problem_body(Refusal(code), request_id="0f2c6c1e", instance="/api/chat")
+        entry = entries.setdefault(
+            kind.status,
+            {
+                "description": kind.title,
+                "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}},
+            },
+        )
+        entry["content"][MEDIA_TYPE]["examples"][code] = {"value": example}
+    return entries

@@ -1,0 +1,456 @@
+"""A request's life, from the accepted body to its terminal event.
+
+The order is fixed: slot, lease and claim, `running` record, graph, final record, release, terminal event.
+A run belongs to its worker thread and to nobody's connection: readers only follow its feed. So a reader
+that vanishes, or a stream that never began, holds no slot and no lease.
+"""
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import structlog
+from langgraph.runtime import RunControl
+from starlette.concurrency import run_in_threadpool
+
+from api import records, takeover
+from api.edge import Origin
+from api.events import Feed
+from api.leases import Claim, ClaimedError, Lease, LeaseKeeper, ThreadBusyError
+from api.problems import Refusal, problem_body
+from api.workers import Slot, WorkerPool
+from checkpoint.errors import CheckpointUnavailable, LeaseLostError
+from graph.compose import Assistant
+from graph.run import ResetEvent, StageEvent, TokenEvent, TurnEvent, TurnResult, config_for, stream_turn
+from nodes.contracts import Caller, Request
+
+STOP = "stop"  # the drain reason that closes the turn; every other reason leaves it to be retried
+RUNS_KEPT = 256  # finished runs whose events can still be followed, and for how long
+RUN_KEPT_SECONDS = 120.0
+RUN_SECONDS = 600.0
+DETACHED_SECONDS = 300.0  # how long a run goes on that nobody reads any more
+ELSEWHERE_POLL_SECONDS = 0.5
+
+StreamTurn = Callable[..., Iterator[TurnEvent]]
+Ending = tuple[Literal["done", "error"], dict[str, Any]]
+
+log = structlog.get_logger("api")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One accepted body, with whose it is."""
+
+    thread_id: str
+    message: str
+    caller: Caller
+    origin: Origin
+    client_message_id: str | None = None
+
+    @property
+    def claim(self) -> Claim | None:
+        if self.client_message_id is None:
+            return None
+        return Claim(self.client_message_id, hashlib.sha256(self.message.encode()).hexdigest())
+
+
+@dataclass
+class Run:
+    """One request being worked on, or just finished, or going on in another process."""
+
+    ask: Ask
+    request_id: str
+    feed: Feed = field(default_factory=Feed)
+    control: RunControl = field(default_factory=RunControl)
+    accepted: "Future[None]" = field(default_factory=Future)
+    began: float = field(default_factory=time.monotonic)
+    started_at: str = ""
+    abandoned: float | None = None
+    ended: float | None = None
+
+    def accept(self) -> None:
+        self.feed.say(
+            "created", {"request_id": self.request_id, "thread_id": self.ask.thread_id, "turn_id": None}
+        )
+        self.accepted.set_result(None)
+
+    def refuse(self, error: Exception) -> None:
+        if not self.accepted.done():
+            self.accepted.set_exception(error)
+
+    def stop(self) -> None:
+        self.control.request_drain(STOP)
+
+    def interrupt(self, reason: str) -> None:
+        """End at the next step or sentence and leave the turn retryable; a user's stop stays a stop."""
+        if not self.control.drain_requested:
+            self.control.request_drain(reason)
+
+    def check_time(self) -> None:
+        now = time.monotonic()
+        if now - self.began > RUN_SECONDS:
+            self.interrupt("timeout")
+        if self.abandoned is not None and now - self.abandoned > DETACHED_SECONDS:
+            self.interrupt("disconnect")
+
+    def error(self, code: str) -> Ending:
+        body = problem_body(Refusal(code), request_id=self.request_id, instance=self.ask.origin.path)
+        return ("error", body)
+
+
+class _RunVanishedError(Exception):
+    """The process that ran a request is gone, and nothing of it is left to tell."""
+
+
+class Runs:
+    """The runs of this process by request id; finished ones for a short while, in bounded number."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._guard = threading.Lock()
+
+    def add(self, run: Run) -> None:
+        with self._guard:
+            self._fade()
+            self._runs[run.request_id] = run
+
+    def drop(self, run: Run) -> None:
+        with self._guard:
+            self._runs.pop(run.request_id, None)
+
+    def rename(self, run: Run, request_id: str) -> None:
+        with self._guard:
+            self._runs.pop(run.request_id, None)
+            run.request_id = request_id
+            self._runs[request_id] = run
+
+    def get(self, request_id: str) -> Run | None:
+        with self._guard:
+            return self._runs.get(request_id)
+
+    def active(self, thread_id: str | None = None) -> list[Run]:
+        with self._guard:
+            runs = [run for run in self._runs.values() if run.ended is None]
+        return [run for run in runs if thread_id is None or run.ask.thread_id == thread_id]
+
+    def _fade(self) -> None:
+        oldest = time.monotonic() - RUN_KEPT_SECONDS
+        ended = [run for run in self._runs.values() if run.ended is not None]
+        surplus = max(0, len(ended) - RUNS_KEPT)
+        for place, run in enumerate(ended):
+            if place < surplus or (run.ended is not None and run.ended < oldest):
+                del self._runs[run.request_id]
+
+
+class Desk:
+    """Takes requests in and sees each through to its end. One per process."""
+
+    def __init__(
+        self,
+        assistant: Assistant,
+        keeper: LeaseKeeper,
+        pool: WorkerPool,
+        *,
+        run_turn: StreamTurn = stream_turn,
+        stop_on_disconnect: bool = False,
+    ) -> None:
+        self._assistant = assistant
+        self._keeper = keeper
+        self._pool = pool
+        self._run_turn = run_turn
+        self._stop_on_disconnect = stop_on_disconnect
+        self._runs = Runs()
+        self._followers: set[asyncio.Task[None]] = set()
+        self._draining = False
+
+    async def take(self, ask: Ask) -> Run:
+        """-> the run that answers this request: a new one, or the one it repeats. Raises Refusal."""
+        if self._draining:
+            raise Refusal("shutting_down", retry_after=5)
+        slot = self._pool.reserve()
+        try:
+            if slot is None:
+                await self._look_up(ask)
+            else:
+                return await self._start(ask, slot)
+        except ClaimedError as known:
+            return self._known(ask, known)
+        except ThreadBusyError as busy:
+            raise Refusal("thread_busy", retry_after=busy.retry_after_seconds) from None
+        except LeaseLostError:  # the thread was deleted in this very moment
+            raise Refusal("thread_busy", retry_after=1) from None
+        except CheckpointUnavailable:
+            raise Refusal("store_unavailable", retry_after=2) from None
+        raise Refusal("pool_full", retry_after=1)
+
+    def stop(self, thread_id: str) -> bool:
+        """Stop the thread's running request, in whatever process. False when none runs."""
+        mine = self._runs.active(thread_id)
+        for run in mine:
+            run.stop()
+        return bool(mine) or self._keeper.request_stop(thread_id)
+
+    def erase(self, thread_id: str) -> bool:
+        """Delete the thread with everything in it; a run in progress can store nothing more."""
+        existed = self._keeper.knows_thread(thread_id) or self._keeper.is_held(thread_id)
+        for run in self._runs.active(thread_id):
+            run.interrupt("deleted")
+        self._assistant.saver.delete_thread(thread_id)
+        self._keeper.forget_thread(thread_id)
+        return existed
+
+    def abandon(self, run: Run) -> None:
+        """Nobody follows the run any more."""
+        run.abandoned = time.monotonic()
+        if self._stop_on_disconnect:
+            run.interrupt("disconnect")
+
+    def drain(self) -> None:
+        """Take nothing more; what runs goes on."""
+        self._draining = True
+
+    def close(self, grace_seconds: float) -> None:
+        """Let running requests end, then interrupt and record the rest, then stop renewing leases."""
+        self.drain()
+        if not self._pool.wait_idle(grace_seconds):
+            self.interrupt_all()
+            self._pool.wait_idle(grace_seconds)
+        self._keeper.close()
+
+    def interrupt_all(self) -> None:
+        for run in self._runs.active():
+            run.interrupt("shutdown")
+
+    async def _start(self, ask: Ask, slot: Slot) -> Run:
+        run = Run(ask, ask.origin.request_id)
+        self._runs.add(run)
+        try:
+            slot.start(lambda: self._work(run, slot), name=f"turn-{run.request_id[:8]}")
+        except RuntimeError:  # the system has no thread to give
+            self._runs.drop(run)
+            raise Refusal("pool_full", retry_after=1) from None
+        await asyncio.shield(asyncio.wrap_future(run.accepted))
+        return run
+
+    async def _look_up(self, ask: Ask) -> None:
+        if ask.claim:
+            await run_in_threadpool(self._keeper.look_up, ask.thread_id, ask.origin.request_id, ask.claim)
+
+    def _known(self, ask: Ask, known: ClaimedError) -> Run:
+        if known.state == "other":
+            raise Refusal("message_id_reused")
+        here = self._runs.get(known.request_id)
+        if here is not None:
+            return here
+        run = Run(ask, known.request_id)
+        run.accept()
+        task = asyncio.create_task(self._follow(run, known))
+        self._followers.add(task)
+        task.add_done_callback(self._followers.discard)
+        return run
+
+    async def _follow(self, run: Run, known: ClaimedError) -> None:
+        """Tell the outcome of a run that is not in this process; while it runs, its lease bounds the wait."""
+        try:
+            while known.state == "running":
+                await asyncio.sleep(ELSEWHERE_POLL_SECONDS)
+                known = await self._look_again(run.ask)
+            stored = await run_in_threadpool(self._stored, run, known.outcome)
+        except CheckpointUnavailable:
+            run.feed.say(*run.error("store_unavailable"))
+        except _RunVanishedError:
+            run.feed.say(*run.error("run_vanished"))
+        else:
+            _tell_outcome(run.feed, stored)
+            run.feed.say("done", stored)
+
+    async def _look_again(self, ask: Ask) -> ClaimedError:
+        try:
+            await self._look_up(ask)
+        except ClaimedError as known:
+            return known
+        raise _RunVanishedError
+
+    def _stored(self, run: Run, outcome: bytes | None) -> dict[str, Any]:
+        if outcome:
+            return self._decode(outcome)
+        for record in self._assistant.saver.list_requests(run.ask.thread_id):
+            if record["request_id"] == run.request_id:
+                return _faded(record)
+        raise _RunVanishedError
+
+    def _work(self, run: Run, slot: Slot) -> None:
+        """The worker's job. Whatever happens, the feed of an accepted run ends with a terminal event."""
+        run.began, run.started_at = time.monotonic(), self._assistant.clock()
+        ending = run.error("internal_error")
+        refusal: Exception | None = None
+        try:
+            ending = self._process_leased(run)
+        except (ThreadBusyError, ClaimedError, CheckpointUnavailable, LeaseLostError) as error:
+            refusal, ending = error, run.error("store_unavailable")
+        except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
+            refusal = error
+            _log_fault("worker_fault", run, error)
+        finally:
+            self._finish(run, slot, ending, refusal)
+
+    def _finish(self, run: Run, slot: Slot, ending: Ending, refusal: Exception | None) -> None:
+        slot.release()
+        run.ended = time.monotonic()
+        if not run.accepted.done():
+            self._runs.drop(run)
+            run.refuse(refusal or RuntimeError("the worker ended before the request was accepted"))
+        run.feed.say(*ending)
+
+    def _process_leased(self, run: Run) -> Ending:
+        with self._keeper.hold(
+            run.ask.thread_id,
+            run.request_id,
+            claim=run.ask.claim,
+            on_stop=run.stop,
+            on_lost=lambda: run.interrupt("lease_lost"),
+            on_tick=run.check_time,
+        ) as lease:
+            if lease.request_id != run.request_id:
+                self._runs.rename(run, lease.request_id)
+            return self._process(run, lease)
+
+    def _process(self, run: Run, lease: Lease) -> Ending:
+        started = records.Started(
+            request_id=run.request_id,
+            thread_id=run.ask.thread_id,
+            question=run.ask.message,
+            received_at=run.ask.origin.received_at,
+            started_at=run.started_at,
+        )
+        self._assistant.saver.put_request(records.running(started), lease=lease.token)
+        lease.begin()
+        run.accept()
+        try:
+            result = self._answer(run, lease)
+            seconds = time.monotonic() - run.began
+            record = records.ended(started, result, finished_at=self._assistant.clock(), seconds=seconds)
+            self._assistant.saver.put_request(record, lease=lease.token)
+        except LeaseLostError:
+            return run.error("lease_lost")
+        except CheckpointUnavailable:
+            return run.error("store_unavailable")
+        log.info("request_ended", request_id=run.request_id, **_logged(record))
+        stored = outcome_of(run, result, record)
+        if lease.claim:
+            lease.conclude(self._encode(stored))
+        return ("done", stored)
+
+    def _answer(self, run: Run, lease: Lease) -> TurnResult:
+        """Run the graph, telling the feed. Raises LeaseLostError only: any other fault is a result."""
+        try:
+            result = self._finished_before(run) if lease.taken_over else None
+            result = result or self._stream(run, lease)
+        except LeaseLostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the record of the request must be closed whatever failed
+            _log_fault("turn_fault", run, error)
+            result = TurnResult("failed", "unknown", error_code="processing_failed", degraded=True)
+        _tell_outcome(run.feed, result.to_json())
+        return result
+
+    def _stream(self, run: Run, lease: Lease) -> TurnResult:
+        half_done = lease.taken_over and takeover.is_half_done(self._state(run), run.request_id)
+        request: Request = {
+            "request_id": run.request_id,
+            "text": "/retry" if half_done else run.ask.message,
+            "received_at": run.ask.origin.received_at,
+        }
+        events = self._run_turn(
+            self._assistant,
+            request,
+            thread_id=run.ask.thread_id,
+            caller=run.ask.caller,
+            lease=lease.token,
+            control=run.control,
+        )
+        result: TurnResult | None = None
+        for event in events:
+            if isinstance(event, TurnResult):
+                result = event
+            else:
+                _tell(run.feed, event)
+        return result or _result_of_silence(run.control)
+
+    def _finished_before(self, run: Run) -> TurnResult | None:
+        return takeover.finished_result(self._state(run), run.request_id)
+
+    def _state(self, run: Run) -> dict[str, Any]:
+        return dict(self._assistant.graph.get_state(config_for(run.ask.thread_id)).values)
+
+    def _encode(self, stored: dict[str, Any]) -> bytes:
+        """With the saver's own serializer, so that a stored answer is as protected as the thread itself."""
+        kind, value = self._assistant.saver.serde.dumps_typed(json.dumps(stored))
+        return bytes(kind.encode() + b"\n" + value)
+
+    def _decode(self, outcome: bytes) -> dict[str, Any]:
+        kind, _, value = outcome.partition(b"\n")
+        stored: dict[str, Any] = json.loads(self._assistant.saver.serde.loads_typed((kind.decode(), value)))
+        return stored
+
+
+def _result_of_silence(control: RunControl) -> TurnResult:
+    """The graph left without an end event: stopped when a stop was seen, else incomplete."""
+    status: Literal["stopped", "incomplete"] = "stopped" if control.drain_requested else "incomplete"
+    return TurnResult(status, "unknown", degraded=True)
+
+
+def outcome_of(run: Run, result: TurnResult, record: records.Record) -> dict[str, Any]:
+    """The `done` event: how the request ended, and all that a reader may see of it."""
+    stored = {
+        "request_id": run.request_id,
+        "thread_id": run.ask.thread_id,
+        **result.to_json(),
+        "degraded": record["degraded"],
+        "text": result.text,
+    }
+    if result.status == "failed" and result.error_code:
+        stored["error"] = run.error(result.error_code)[1]
+    return stored
+
+
+def _faded(record: records.Record) -> dict[str, Any]:
+    """The done event of a request whose text is no longer kept for it: how it ended, from its record."""
+    names = ("request_id", "thread_id", "status", "degraded", "error_code", "input_kind", "original_question")
+    return {**{name: record[name] for name in names}, "answer": None, "usage": None, "faded": True}
+
+
+def _tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:
+    if isinstance(event, TokenEvent):
+        feed.say("token", {"text": event.text})
+    elif isinstance(event, StageEvent):
+        feed.say("stage", {"node": event.node, "input_kind": event.input_kind})
+    else:
+        feed.say("reset", {"reason": "withdrawn"})
+
+
+def _tell_outcome(feed: Feed, result: dict[str, Any]) -> None:
+    answer = result.get("answer")
+    if answer and answer.get("citations"):
+        feed.say("citations", {"citations": answer["citations"]})
+    if result.get("clarification"):
+        feed.say("clarification", result["clarification"])
+
+
+def _log_fault(event: str, run: Run, error: Exception) -> None:
+    """An error's type and place. Its message may quote the user, so it stays out of the log."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
+    log.error(event, request_id=run.request_id, error=type(error).__name__, at=at)
+
+
+def _logged(record: records.Record) -> dict[str, Any]:
+    names = ("input_kind", "status", "degraded", "error_code", "duration_ms")
+    return {name: record[name] for name in names}

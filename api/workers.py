@@ -1,0 +1,73 @@
+"""The bounded pool of worker threads in which the graph runs.
+
+A slot is reserved without waiting, before anything else of a request happens; who holds no slot starts
+nothing. Threads are daemons made per job, so a hung model call can neither keep the process from ending
+nor leave an idle thread behind; making one costs about a hundredth of a turn.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Slot:
+    """The right to run one job. Freed exactly once, whatever is called how often."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back: Callable[[], None] | None = give_back
+        self._guard = threading.Lock()
+
+    def release(self) -> None:
+        with self._guard:
+            give_back, self._give_back = self._give_back, None
+        if give_back:
+            give_back()
+
+    def start(self, job: Callable[[], None], name: str) -> None:
+        """Run the job in a thread of its own and free the slot when it ends, or when none can start."""
+        try:
+            threading.Thread(target=self._run, args=(job,), name=name, daemon=True).start()
+        except RuntimeError:
+            self.release()
+            raise
+
+    def _run(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        finally:
+            self.release()
+
+
+class WorkerPool:
+    """At most `size` jobs at once; the next one is refused, never queued."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._busy = 0
+        self._changed = threading.Condition()
+
+    def reserve(self) -> Slot | None:
+        with self._changed:
+            if self._busy >= self.size:
+                return None
+            self._busy += 1
+        return Slot(self._give_back)
+
+    def busy(self) -> int:
+        with self._changed:
+            return self._busy
+
+    def wait_idle(self, seconds: float) -> bool:
+        """Wait for every job to end; False when some still run after that many seconds."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while self._busy:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    return not self._busy
+        return True
+
+    def _give_back(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
