@@ -52,7 +52,7 @@ def is_signed_in(caller: Caller) -> bool:
 
 
 def audience(caller: Caller) -> str:
-    """sha256 hex of what `may_see` reads of a caller: equal for callers who may see the same documents by rule.
+    """sha256 hex of what `may_see` reads of a caller: equal for callers who may see the same documents.
 
     The user's name is not part of it, since no rule reads more of it than whether there is one.
     """
@@ -69,8 +69,8 @@ def audience(caller: Caller) -> str:
 class StoredSourceGuard:
     """contracts.SourceGuard over the store: every source exists now and may be seen now.
 
-    Validity dates play no part: a superseded version that is still stored stays visible to whoever may see it,
-    so an old answer can go on quoting what was true when it was given.
+    Validity dates play no part: a superseded version that is still stored stays visible to whoever may see
+    it, so an old answer can go on quoting what was true when it was given.
     """
 
     def __init__(self, records: AccessRecords) -> None:

@@ -1,4 +1,4 @@
-"""What is known, and since when: documents by version, their chunks, the directory and the facts, in one file.
+"""What is known, and since when: documents by version, their chunks, the directory, the facts; in one file.
 
 Everything lives in one SQLite file (WAL), so that a serving process and an ingesting one can use it at once.
 """
@@ -8,7 +8,7 @@ import json
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +85,7 @@ class Record:
     version: str
     title: str
     source: str
-    access: DocumentAccess = DocumentAccess()
+    access: DocumentAccess = field(default_factory=DocumentAccess)
     valid_from: str | None = None
     valid_until: str | None = None
     source_set: str = ""
@@ -116,9 +116,16 @@ class Document:
         record = self.record
         access = record.access
         return digest_of(
-            [CHUNKING, self.is_reference, *record.key, record.title, record.source, self.text, access.access]
-            + [sorted(access.groups), access.tenant, access.knowledge_base]
-            + [record.valid_from, record.valid_until]
+            {
+                "chunking": CHUNKING,
+                "is_reference": self.is_reference,
+                "key": record.key,
+                "title": record.title,
+                "source": record.source,
+                "text": self.text,
+                "access": [access.access, sorted(access.groups), access.tenant, access.knowledge_base],
+                "validity": [record.valid_from, record.valid_until],
+            }
         )
 
 
@@ -149,7 +156,7 @@ class SourceSet:
 
 @dataclass(frozen=True)
 class Replaced:
-    """What replacing a source set did, in document versions. A version that took another's place is `changed`."""
+    """What replacing a source set did, in document versions. One that took another's place is `changed`."""
 
     added: int = 0
     changed: int = 0
@@ -161,7 +168,7 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that can be searched, at one knowledge version. Chunks are in order of document id, version, start."""
+    """All that can be searched, at one knowledge version. Chunks in order of document id, version, place."""
 
     knowledge_version: str
     records: Sequence[Record] = ()
@@ -215,8 +222,8 @@ def current_keys(records: Iterable[Record], on_date: str) -> set[Key]:
 class KnowledgeStore:
     """The knowledge file. Safe to share between threads; other processes may read and load meanwhile.
 
-    Readers see the state before or after a load, never between. Raises KnowledgeError where the file cannot be
-    opened or is another program's.
+    Readers see the state before or after a load, never between. Raises KnowledgeError where the file cannot
+    be opened or is another program's.
     """
 
     def __init__(self, path: Path) -> None:
@@ -314,20 +321,27 @@ class KnowledgeStore:
                 connection.execute("COMMIT")
             return Snapshot(str(version[0]), records, chunks)
 
-    def companies(self) -> list[Company]:
-        """In directory order: as listed; two lists are merged place by place. A company listed twice counts once."""
+    def companies(self, *, without: Collection[str] = ()) -> list[Company]:
+        """In directory order: as listed; several lists are merged place by place, each company once.
+
+        `without` leaves out what only these source sets list.
+        """
         rows = self._rows("SELECT * FROM companies ORDER BY position, company_id, source_set")
         found: dict[str, Company] = {}
         for row in rows:
+            if row["source_set"] in without:
+                continue
             aliases, english = json.loads(row["aliases"]), json.loads(row["english_names"])
             company = Company(row["company_id"], row["name"], tuple(aliases), tuple(english))
             found.setdefault(company.company_id, company)
         return list(found.values())
 
-    def metrics(self) -> list[Metric]:
+    def metrics(self, *, without: Collection[str] = ()) -> list[Metric]:
         """In the order of `companies`."""
         found: dict[str, Metric] = {}
         for row in self._rows("SELECT * FROM metrics ORDER BY position, metric_id, source_set"):
+            if row["source_set"] in without:
+                continue
             synonyms = tuple(json.loads(row["synonyms"]))
             metric = Metric(row["metric_id"], row["name"], row["english_name"], synonyms)
             found.setdefault(metric.metric_id, metric)
@@ -337,23 +351,28 @@ class KnowledgeStore:
         """Every statement of this fact, or of this company's metric in any period; whoever may see it."""
         rows = self._rows(
             "SELECT company, period, metric, value, unit, document_id, origin FROM facts"
-            " WHERE company = ? AND metric = ? AND (? IS NULL OR period = ?) ORDER BY period, source_set, position",
+            " WHERE company = ? AND metric = ? AND (? IS NULL OR period = ?)"
+            " ORDER BY period, source_set, position",
             (company, metric, period, period),
         )
         return [Fact(**dict(row)) for row in rows]
 
-    def replace(self, new: SourceSet) -> Replaced:
+    def replace(self, new: SourceSet, *, in_place_of: Collection[str] = ()) -> Replaced:
         """Makes a source set exactly this, in one transaction; documents that did not change are not touched.
 
-        The caller has checked that no other set owns one of the document ids (`records` tells).
+        The source sets `in_place_of` go at the same moment. The caller has checked that no other set owns one of
+        the document ids (`records` tells).
         """
         with self._writing() as connection:
+            for name in sorted(set(in_place_of) - {new.name}):
+                _remove_set(connection, name)
             outcome = _replace_documents(connection, new)
             _replace_tables(connection, new)
             connection.execute("INSERT OR REPLACE INTO source_sets VALUES (?, ?)", (new.name, new.digest))
             version = _update_version(connection)
             chunks = connection.execute(
-                "SELECT count(*) FROM chunks JOIN documents USING (document_id, version) WHERE source_set = ?",
+                "SELECT count(*) FROM chunks JOIN documents USING (document_id, version)"
+                " WHERE source_set = ?",
                 (new.name,),
             ).fetchone()[0]
         return Replaced(**outcome, chunks=chunks, knowledge_version=version)
@@ -361,11 +380,9 @@ class KnowledgeStore:
     def remove(self, source_set: str) -> bool:
         """Takes a source set away with all it holds; False where there is none of this name."""
         with self._writing() as connection:
-            gone = connection.execute("DELETE FROM source_sets WHERE name = ?", (source_set,)).rowcount
-            for table in ("documents", "companies", "metrics", "facts"):
-                connection.execute(f"DELETE FROM {table} WHERE source_set = ?", (source_set,))  # noqa: S608 - fixed
+            was_there = _remove_set(connection, source_set)
             _update_version(connection)
-        return bool(gone)
+        return was_there
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         with self._reading() as connection:
@@ -373,7 +390,7 @@ class KnowledgeStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """Lends a connection to one thread at a time. Graph runs come from ever new threads, so one a thread leaks."""
+        """Lends a connection to one thread at a time; one for each of ever new threads would leak."""
         with self._lock:
             if self._closed:
                 raise KnowledgeError(f"The knowledge file {self._path} was closed. Open it again.")
@@ -458,6 +475,12 @@ def _record(row: sqlite3.Row) -> Record:
     )
 
 
+def _remove_set(connection: sqlite3.Connection, name: str) -> bool:
+    for table in ("documents", "companies", "metrics", "facts"):
+        connection.execute(f"DELETE FROM {table} WHERE source_set = ?", (name,))  # noqa: S608 - fixed names
+    return connection.execute("DELETE FROM source_sets WHERE name = ?", (name,)).rowcount > 0
+
+
 def _replace_documents(connection: sqlite3.Connection, new: SourceSet) -> dict[str, int]:
     rows = connection.execute(
         "SELECT document_id, version, content_hash FROM documents WHERE source_set = ?", (new.name,)
@@ -492,18 +515,21 @@ def _count_changes(before: Iterable[Key], after: Iterable[Key], unchanged: int) 
 def _insert_document(connection: sqlite3.Connection, source_set: str, document: Document) -> None:
     record, access = document.record, document.record.access
     groups = json.dumps(sorted(access.groups), ensure_ascii=False)
-    connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*record.key, source_set, access.knowledge_base, record.title, record.source, document.text)
-        + (
-            access.access,
-            groups,
-            access.tenant,
-            record.valid_from,
-            record.valid_until,
-            document.content_hash,
-        ),
+    row = (
+        *record.key,
+        source_set,
+        access.knowledge_base,
+        record.title,
+        record.source,
+        document.text,
+        access.access,
+        groups,
+        access.tenant,
+        record.valid_from,
+        record.valid_until,
+        document.content_hash,
     )
+    connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     chunks = [] if document.is_reference else split_text(document.text)
     connection.executemany(
         "INSERT INTO chunks VALUES (?, ?, ?, ?)", [(*record.key, chunk.start, chunk.end) for chunk in chunks]

@@ -32,8 +32,8 @@ def link(
     """Exit 1: candidates as passages of stored documents, in the retriever's order.
 
     A candidate only names a place: (document_id, version, start, end), or its text where it has no offsets.
-    Text, title and source come from the store. Dropped: what is not stored, not current on the day, outside the
-    document, or not for this caller.
+    Text, title and source come from the store. Dropped: what is not stored, not current on the day, outside
+    the document, or not for this caller.
     """
     named = {str(candidate.metadata.get("document_id", "")) for candidate in candidates}
     records = store.records(named)
@@ -55,8 +55,8 @@ def rerank(
 ) -> list[Passage]:
     """Exit 2: at most PASSAGES, at most PASSAGES_PER_DOCUMENT of one document, each place once, best first.
 
-    Permissions, dates and the text itself are compared with the store once more: a passage that is not word for
-    word what this caller may read there now is dropped.
+    Permissions, dates and the text itself are compared with the store once more: a passage that is not word
+    for word what this caller may read there now is dropped.
     """
     now = {record.key: record for record in store.records({passage["document_id"] for passage in passages})}
     current = current_keys(now.values(), filters["on_date"])
@@ -81,8 +81,8 @@ def rerank(
 class PermittedRetriever:
     """contracts.Retriever: any LangChain retriever's candidates, past both exits.
 
-    The query goes to the retriever byte for byte. A retriever whose `_get_relevant_documents` names `caller` or
-    `on_date` is given them, to narrow its search; others get the query alone.
+    The query goes to the retriever byte for byte. A retriever whose `_get_relevant_documents` names `caller`
+    or `on_date` is given them, to narrow its search; others get the query alone.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Exact facts and the names they are asked by: what a row must say, and looking one up.
 
-A fact is company x period x metric -> a decimal kept as the source writes it. It is seen by whoever may see the
-document that states it. A miss is None; there is no near match.
+A fact is company x period x metric -> a decimal kept as the source writes it. It is seen by whoever may see
+the document that states it. A miss is None; there is no near match.
 """
 
 import re

@@ -26,10 +26,10 @@ _RESTRICTING = re.compile(
 
 
 def decode(content: bytes) -> str:
-    """Text of a file in UTF-8 (with or without BOM), UTF-16 with BOM or GB18030, its line ends as \\n.
+    """Text of a file in UTF-8 (with or without BOM), UTF-16 with BOM or GB18030, its line ends as line feeds.
 
-    Raises RowError where it is none of these. Bytes of some other encoding often pass as GB18030 and read as rare
-    characters, so that reading counts only when most of its characters are common ones.
+    Raises RowError where it is none of these. Bytes of some other encoding often pass as GB18030 and read as
+    rare characters, so that reading counts only when most of its characters are common ones.
     """
     for encoding in ("utf-16",) if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ("utf-8-sig", "gb18030"):
         try:
@@ -167,7 +167,7 @@ def split_front_matter(text: str) -> tuple[dict[str, object], str]:
     if not opened:
         return {}, text
     closed = re.search(r"^---[ \t]*$\n?", text[opened.end() :], re.MULTILINE)
-    block = text[opened.end() :][: closed.start()] if closed else text[opened.end() :].split("\n\n")[0]
+    block = text[opened.end() :][: closed.start()] if closed else text[opened.end() :].partition("\n\n")[0]
     if not re.search(r"^\s*[\w-]+\s*:", block, re.MULTILINE):
         return {}, text  # a ruled line, not front matter
     if not closed:

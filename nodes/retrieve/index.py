@@ -3,13 +3,11 @@
 It only proposes candidates. What a caller may be shown is decided in `exits`.
 """
 
-import re
 import threading
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import log
 from typing import Any
 
@@ -21,71 +19,30 @@ from pydantic import PrivateAttr
 from nodes.contracts import Caller
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeStore, Snapshot, current_keys
+from nodes.retrieve.wording import Wording, is_chinese, pairs, same_as
 
 CANDIDATES = 50
-# A passage counts as found when it holds at least this share of what the question asks about (see `coverage`),
-MIN_COVERAGE = 0.45
-# and at least this share of the best passage's score.
-MIN_SCORE_SHARE = 0.35
-
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-_HAN_RUN = re.compile(f"[{_HAN}]+")
-_HAS_HAN = re.compile(f"[{_HAN}]")
-# Words that shape a question and say nothing of its subject.
-_CHINESE_STOP_WORDS = frozenset(
-    "的 了 吗 呢 吧 啊 呀 嘛 么 是 在 有 和 与 及 或 或者 以及 而 但 但是 也 都 还 又 就 才 再 很 太 更 最 把 被 让 给 对 对于 关于 "
-    "从 到 向 往 由 于 以 为 为了 因为 所以 如果 那么 那 这 哪 它 他 她 我 你 您 咱 我们 你们 他们 咱们 自己 大家 请 请问 问 想 想问 "
-    "知道 告诉 一下 说 说明 介绍 解释 什么 什么样 啥 哪些 哪个 哪里 哪儿 哪种 哪 谁 怎么 怎么办 怎样 怎么样 如何 多少 几 几个 多 "
-    "多久 多长 多大 何时 何 为什么 为何 是否 是不是 有没有 能不能 可不可以 可以 能 能够 能否 可否 可 会 要 需要 应该 应 该 得 必须 "
-    "时候 时 之 其 其中 此 该 这个 那个 这些 那些 个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 "
-    "进行 具体 相关 有关 情况 目前 现在 规定 要求 内容 属于 即 等 所 者 地 着 过 去 来 做 用 拿 叫 算 呗".split()
-)
-_ENGLISH_STOP_WORDS = frozenset(
-    "a an the and or but of in on at to for from by with about as into is are was were be been being am do does did "
-    "done can could may might must shall should will would have has had i you he she it we they me him her us them "
-    "my your his its our their this that these those there here what which who whom whose when where why how much "
-    "many long often if then than so not no any some all each every more most other please tell explain describe "
-    "say know get need per s t".split()
-)
+# A passage counts as found when it holds more than this share of what the question asks about (`Coverage`),
+# or, as a long question tells much beside its point, a smaller share that weighs this many rarest words.
+ENOUGH_SHARE = 0.5
+LONG_SHARE = 0.25
+LONG_WORDS = 2.5
+# Beside a much better passage a weak one is noise: the least share of the best score.
+SCORE_SHARE = 0.4
 
 
-class Folding:
-    """Brings spellings of the same text together: width, case, traditional characters, English plurals."""
+@dataclass(frozen=True)
+class Coverage:
+    """How much of what a question asks about a chunk holds, in weights; `rarest` is the largest weight."""
 
-    @cached_property
-    def _simplify(self) -> Any:
-        from opencc import OpenCC
+    held: float
+    asked: float
+    rarest: float
 
-        return OpenCC("t2s")
-
-    def fold(self, text: str) -> str:
-        folded = unicodedata.normalize("NFKC", text).casefold()
-        return str(self._simplify.convert(folded)) if _HAS_HAN.search(folded) else folded
-
-    def words(self, folded: str) -> list[str]:
-        """Words in order, without punctuation; English ones in the singular."""
-        import rjieba
-
-        words = (word.strip() for word in rjieba.cut(folded))
-        return [_singular(word) for word in words if any(character.isalnum() for character in word)]
-
-    def terms(self, folded: str) -> list[str]:
-        """What is indexed and searched: words, and every pair of neighbouring Chinese characters."""
-        runs = _HAN_RUN.findall(folded)
-        pairs = [run[at : at + 2] for run in runs for at in range(len(run) - 1)]
-        return self.words(folded) + pairs
-
-
-def _singular(word: str) -> str:
-    if not word.isascii() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
-        return word
-    return word[:-3] + "y" if word.endswith("ies") and len(word) > 4 else word[:-1]
-
-
-def content_words(words: Sequence[str]) -> list[str]:
-    """The words of a question that say what it is about, each once, in order."""
-    stop = _CHINESE_STOP_WORDS | _ENGLISH_STOP_WORDS
-    return list(dict.fromkeys(word for word in words if word not in stop))
+    @property
+    def is_enough(self) -> bool:
+        share = self.held / self.asked
+        return share > ENOUGH_SHARE or (share >= LONG_SHARE and self.held >= LONG_WORDS * self.rarest)
 
 
 @dataclass(frozen=True)
@@ -99,15 +56,15 @@ class Hit:
 class LexicalIndex:
     """One knowledge version, ready to be searched. Immutable, so threads share it without locks."""
 
-    def __init__(self, snapshot: Snapshot, folding: Folding) -> None:
+    def __init__(self, snapshot: Snapshot, wording: Wording) -> None:
         import bm25s
 
         self.snapshot = snapshot
-        self._folding = folding
+        self._wording = wording
         self._bodies = [
-            folding.fold(f"{snapshot.records[record].title}\n{text}") for record, _, text in snapshot.chunks
+            wording.fold(f"{snapshot.records[record].title}\n{text}") for record, _, text in snapshot.chunks
         ]
-        terms = [folding.terms(body) for body in self._bodies]
+        terms = [wording.terms(body) for body in self._bodies]
         self._terms = [frozenset(one) for one in terms]
         self._holding = Counter(term for one in self._terms for term in one)
         self._bm25 = bm25s.BM25(method="lucene")
@@ -123,9 +80,10 @@ class LexicalIndex:
         """
         import numpy as np
 
-        folded = self._folding.fold(query)
-        known = [term for term in self._folding.terms(folded) if term in self._holding]
-        asked = content_words(self._folding.words(folded))
+        folded = self._wording.fold(query)
+        asked = self._wording.asked(folded)
+        terms = self._wording.terms(folded) + [other for word in asked for other in self._instead_of(word)]
+        known = [term for term in terms if term in self._holding]
         if not known or not asked:
             return []
         eligible = self._eligible(
@@ -134,31 +92,41 @@ class LexicalIndex:
         scores = np.round(self._bm25.get_scores(known).astype(np.float64), 4) * eligible
         order = np.lexsort((np.arange(len(scores)), -scores))[: max(limit, CANDIDATES)]
         best = float(scores[order[0]])
-        hits = [Hit(int(at), float(scores[at])) for at in order if 0 < scores[at] >= MIN_SCORE_SHARE * best]
-        return [hit for hit in hits if self.coverage(asked, hit.position) >= MIN_COVERAGE][:limit]
+        hits = [Hit(int(at), float(scores[at])) for at in order if 0 < scores[at] >= SCORE_SHARE * best]
+        return [hit for hit in hits if self.coverage(asked, hit.position).is_enough][:limit]
 
-    def coverage(self, asked: Sequence[str], position: int) -> float:
-        """The share of what a question asks about that a chunk (with its title) holds, from 0 to 1.
+    def coverage(self, asked: Sequence[str], position: int) -> Coverage:
+        """What a chunk, with its title, holds of what a question asks about.
 
-        Each content word weighs as much as it is rare in the whole index; one that stands nowhere weighs as one
-        that stands once. A word of three or more Chinese characters that is absent counts by its character pairs.
+        Each content word weighs as much as it is rare in the whole index; one that stands nowhere weighs as
+        one that stands once. It is held when it, or another word for the same, stands in the chunk; a longer
+        Chinese word that is not held counts by its character pairs, again by their rarity.
         """
         weights = [self._weight(word) for word in asked]
         held = [
             weight * self._share_held(word, position) for word, weight in zip(asked, weights, strict=True)
         ]
-        return sum(held) / sum(weights)
+        return Coverage(sum(held), sum(weights), self._weight(""))
 
-    def _weight(self, word: str) -> float:
-        holding = max(self._holding[word], 1)
+    def _instead_of(self, word: str) -> list[str]:
+        """What to search for in place of a word that stands nowhere."""
+        if word in self._holding:
+            return []
+        return [term for other in same_as(word) for term in self._wording.terms(other)]
+
+    def _weight(self, term: str) -> float:
+        holding = max(self._holding[term], 1)
         return log(1 + (len(self._terms) - holding + 0.5) / (holding + 0.5))
 
     def _share_held(self, word: str, position: int) -> float:
-        terms = self._terms[position]
-        if word in terms or (_HAS_HAN.search(word) and word in self._bodies[position]):
+        if any(self._holds(position, other) for other in (word, *same_as(word))):
             return 1.0
-        pairs = [word[at : at + 2] for at in range(len(word) - 1)] if _HAS_HAN.search(word) else []
-        return sum(pair in terms for pair in pairs) / len(pairs) if len(pairs) > 1 else 0.0
+        parts = {pair: self._weight(pair) for pair in pairs(word)}
+        held = sum(weight for pair, weight in parts.items() if pair in self._terms[position])
+        return held / sum(parts.values()) if parts else 0.0
+
+    def _holds(self, position: int, word: str) -> bool:
+        return word in self._terms[position] or (is_chinese(word) and word in self._bodies[position])
 
     def _find_eligible(self, caller: Caller, on_date: str | None) -> Any:
         import numpy as np
@@ -172,13 +140,13 @@ class LexicalIndex:
 class LexicalRetriever(BaseRetriever):
     """A LangChain retriever over the knowledge file. Follows every change of it; nothing is configured.
 
-    Invoked with `caller` and `on_date`, it narrows its candidates to them. Invoked plainly, as from an ensemble,
-    it proposes public documents of any date only.
+    Invoked with `caller` and `on_date`, it narrows its candidates to them. Invoked plainly, as from an
+    ensemble, it proposes only public documents, of any date.
     """
 
     store: Any
     limit: int = CANDIDATES
-    _folding: Folding = PrivateAttr(default_factory=Folding)
+    _wording: Wording = PrivateAttr(default_factory=Wording)
     _index: LexicalIndex | None = PrivateAttr(default=None)
     _building: Any = PrivateAttr(default_factory=threading.Lock)
 
@@ -206,7 +174,7 @@ class LexicalRetriever(BaseRetriever):
         with self._building:
             index = self._index
             if index is None or index.snapshot.knowledge_version != version:
-                index = LexicalIndex(self.store.snapshot(), self._folding)
+                index = LexicalIndex(self.store.snapshot(), self._wording)
                 self._index = index
             return index
 

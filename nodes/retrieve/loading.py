@@ -1,13 +1,13 @@
-"""A folder becomes knowledge: which files count, how they are read, and what is said about those that cannot be.
+"""A folder becomes knowledge: which files count, what they amount to, and what is said about the others.
 
-Nothing is guessed about who may see a document: what could be meant to restrict it and is not understood keeps
-the document out, with a named problem.
+Nothing is guessed about who may see a document: what could be meant to restrict it and is not understood
+keeps the document out, with a named problem.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +42,7 @@ _FACTS_FILE = re.compile(r"facts.*\.(csv|jsonl)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What loading a folder did. Documents count by version; problems read "file:line: what is wrong; remedy"."""
+    """What loading a folder did, in document versions. Problems read "file:line: what is wrong; remedy"."""
 
     source_set: str
     added: int
@@ -64,12 +64,16 @@ def load_folder(
     progress: Progress | None = None,
     name: str | None = None,
     knowledge_base: str = "default",
+    in_place_of: Collection[str] = (),
 ) -> LoadReport:
     """Makes the folder's source set exactly what the folder holds now; other sets are not touched.
 
+    Only the source sets `in_place_of` are taken away at the same moment (as the sample is, by a first folder of
+    one's own).
+
     `name` is the source set's, by default the folder's full path. `knowledge_base` is for documents that name
-    none. Stored in one transaction at the end. Raises KnowledgeError, with nothing changed, where the folder is
-    missing, cannot be read or holds nothing usable.
+    none. Stored in one transaction at the end. Raises KnowledgeError, with nothing changed, where the folder
+    is missing, cannot be read or holds nothing usable.
     """
     name = name or str(path.resolve())
     content = _Content(knowledge_base)
@@ -80,8 +84,9 @@ def load_folder(
             progress(done, len(files), file.name)
     if unread := _unread_kinds(path):
         content.problems.append(unread)
-    _check_ownership(content, store, name)
-    facts = _check_facts(content, store, name)
+    leaving = {name, *in_place_of}
+    _check_ownership(content, store, leaving)
+    facts = _check_facts(content, store, leaving)
     if not (content.documents or content.companies or content.metrics or facts):
         first = f" First problem: {content.problems[0]}." if content.problems else ""
         raise KnowledgeError(f"{path} holds nothing that can be used.{first} Nothing was changed.")
@@ -93,7 +98,7 @@ def load_folder(
         metrics=list(content.metrics.values()),
         facts=facts,
     )
-    done_by_store = store.replace(new)
+    done_by_store = store.replace(new, in_place_of=in_place_of)
     return LoadReport(
         source_set=name,
         facts=len(facts),
@@ -151,7 +156,7 @@ def _unread_kinds(folder: Path) -> str | None:
     if not others:
         return None
     kinds = ", ".join(sorted(set(others))[:8])
-    return f"{folder.name}:0: {len(others)} files of other kinds were not read ({kinds}); turn them into .md or .txt"
+    return f"{folder.name}:0: {len(others)} files of other kinds were not read ({kinds}); convert them to .md"
 
 
 @dataclass
@@ -305,10 +310,10 @@ def _as_cells(row: Mapping[str, object]) -> Row:
     }
 
 
-def _check_ownership(content: _Content, store: KnowledgeStore, name: str) -> None:
+def _check_ownership(content: _Content, store: KnowledgeStore, leaving: Collection[str]) -> None:
     """Leaves out documents and names that another source set owns: replacing them would change that set."""
     for record in store.records({document_id for document_id, _ in content.documents}):
-        if record.source_set == name:
+        if record.source_set in leaving:
             continue
         for key in [key for key in content.documents if key[0] == record.document_id]:
             file = content.documents.pop(key).record.source
@@ -318,12 +323,12 @@ def _check_ownership(content: _Content, store: KnowledgeStore, name: str) -> Non
             )
 
 
-def _check_facts(content: _Content, store: KnowledgeStore, name: str) -> list[Fact]:
-    """Facts whose company, metric and document are known. Contradictions are named and kept: see `look_up`."""
-    companies = {one.company_id for one in store.companies()} | content.companies.keys()
-    metrics = {one.metric_id for one in store.metrics()} | content.metrics.keys()
+def _check_facts(content: _Content, store: KnowledgeStore, leaving: Collection[str]) -> list[Fact]:
+    """Facts whose company, metric and document are known. Contradictions are named, and left to `look_up`."""
+    companies = {one.company_id for one in store.companies(without=leaving)} | content.companies.keys()
+    metrics = {one.metric_id for one in store.metrics(without=leaving)} | content.metrics.keys()
     elsewhere = store.records({fact.document_id for fact in content.facts})
-    documents = {record.document_id for record in elsewhere if record.source_set != name}
+    documents = {record.document_id for record in elsewhere if record.source_set not in leaving}
     documents |= {document_id for document_id, _ in content.documents}
     known: list[Fact] = []
     for fact in content.facts:
@@ -351,6 +356,6 @@ def _contradictions(facts: list[Fact]) -> Iterator[str]:
         before = first.setdefault((fact.company, fact.period, fact.metric), fact)
         if not say_the_same([before, fact]):
             yield (
-                f"{fact.origin}: {fact.company} {fact.period} {fact.metric} is {fact.value} {fact.unit} here and"
-                f" {before.value} {before.unit} at {before.origin}; keep one, until then it counts as not found"
+                f"{fact.origin}: {fact.company} {fact.period} {fact.metric} is {fact.value} {fact.unit} here"
+                f" and {before.value} {before.unit} at {before.origin}; keep one, or it counts as not found"
             )

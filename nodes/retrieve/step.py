@@ -34,7 +34,7 @@ class RetrieveWrites(TypedDict):
 
 
 def make_retrieve(*, retriever: Retriever, facts: FactStore) -> RetrieveRun:
-    """The step, bound to its services. `run(state, *, caller)`; evidence is always written, even when empty."""
+    """The step `run(state, *, caller)`, bound to its services. Evidence is always written, even if empty."""
 
     def run(state: RetrieveReads, *, caller: Caller) -> RetrieveWrites:
         turn, parts = state["turn"], _parts(state["turn"], state["intent"])
@@ -49,7 +49,7 @@ def make_retrieve(*, retriever: Retriever, facts: FactStore) -> RetrieveRun:
 
 
 def _parts(turn: Turn, intent: Intent) -> list[SubQuestion]:
-    """What is asked, in order: the sub-questions, or the whole question as the only one. Small talk asks nothing."""
+    """What is asked, in order: the sub-questions, or else the whole question. Small talk asks nothing."""
     if intent["kind"] not in ("fact", "comparison", "narrative"):
         return []
     if intent["sub_questions"]:
@@ -78,8 +78,8 @@ def _look_up(facts: FactStore, company: str, period: str, metric: str, caller: C
 def _retrieve_all(retriever: Retriever, queries: list[str], turn: Turn, caller: Caller) -> Evidence:
     """One retrieval for each query, merged in order; a place found twice stands where it was found first.
 
-    `query` is what was searched for, one query a line; the question itself where nothing was. The day counts as
-    written in `received_at`, in its own offset.
+    `query` is what was searched for, one query a line; the question itself where nothing was. The day counts
+    as written in `received_at`, in its own offset.
     """
     on_date = turn["received_at"][:10]
     found = [retriever.retrieve(query, caller=caller, on_date=on_date) for query in queries]
