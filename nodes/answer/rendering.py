@@ -1,0 +1,429 @@
+"""How facts, comparisons and fixed texts read. No model is asked: the same lookups give the same bytes.
+
+Values are exact decimals. Differences and growth are said only where units agree; a growth rate is rounded half up
+to one decimal and says so.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+
+from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
+
+FixedText = Literal[
+    "refused",
+    "out_of_scope",
+    "greeting",
+    "thanks",
+    "farewell",
+    "about",
+    "not_found",
+    "nothing_checked",
+    "no_facts_asked",
+    "interrupted",
+    "source_gone",
+]
+
+TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
+    "refused": {
+        "zh": "这个问题我不能回答。请换一个业务或政策方面的问题。",
+        "en": "I cannot answer this. Please ask another question about business or policy.",
+    },
+    "out_of_scope": {
+        "zh": "这超出了我能回答的范围。我可以查询公司的经营指标，也可以依据资料回答政策问题。",
+        "en": "This is outside of what I can answer. I can look up company figures and answer policy questions "
+        "from the documents.",
+    },
+    "greeting": {
+        "zh": "您好！请问您想了解哪家公司的指标，或者哪项政策？",
+        "en": "Hello! Which company's figures or which policy would you like to know about?",
+    },
+    "thanks": {"zh": "不客气。还有问题可以继续问我。", "en": "You are welcome. Feel free to ask more."},
+    "farewell": {"zh": "再见！", "en": "Goodbye!"},
+    "about": {
+        "zh": "我是业务助手：可以查询公司的经营指标，比较不同公司或年份，并依据资料回答政策问题，每条答案都注明出处。",
+        "en": "I am a business assistant: I look up company figures, compare companies or years, and answer policy "
+        "questions from the documents, with the source of each answer.",
+    },
+    "not_found": {
+        "zh": "没有找到与“{}”有关的资料。请换一种说法，或者补充公司、年份、政策名称。",
+        "en": 'Nothing was found for "{}". Try other words, or add the company, the year or the name of the policy.',
+    },
+    "nothing_checked": {
+        "zh": "资料中没有可以直接回答这个问题的内容。",
+        "en": "The documents hold nothing that answers this question directly.",
+    },
+    "no_facts_asked": {"zh": "没有可以查询的指标。", "en": "There is no figure to look up."},
+    "interrupted": {
+        "zh": "（回答中断，以上内容不完整）",
+        "en": "(The answer was interrupted and is not complete.)",
+    },
+    "source_gone": {"zh": "该来源已不可查看。", "en": "This source is no longer available."},
+}
+
+
+def fixed_text(name: FixedText, language: Language) -> str:
+    return TEXTS[name][language]
+
+
+def small_talk(text: str, language: Language) -> str:
+    """The reply to a greeting, thanks, a farewell or a question about the assistant itself."""
+    for name, pattern in _SMALL_TALK:
+        if pattern.search(text):
+            return TEXTS[name][language]
+    return TEXTS["greeting"][language]
+
+
+_SMALL_TALK: tuple[tuple[FixedText, re.Pattern[str]], ...] = (
+    ("thanks", re.compile(r"谢|感谢|辛苦了|\bthank|\bthanks|\bthx", re.IGNORECASE)),
+    ("farewell", re.compile(r"再见|拜拜|回头见|\bbye\b|\bgoodbye\b|see you", re.IGNORECASE)),
+    (
+        "about",
+        re.compile(
+            r"你是谁|你叫什么|你能做|你会做|能干什么|怎么用|who are you|what can you|what do you do|\bhelp\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
+
+
+def not_found(question: str, language: Language) -> str:
+    """The answer to a narrative question without evidence; says what was looked for, shortened to 80 characters."""
+    asked = " ".join(question.split())
+    return TEXTS["not_found"][language].format(asked if len(asked) <= 80 else f"{asked[:79]}…")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """An answer that no model wrote. `kind` is not_found when every lookup missed."""
+
+    kind: AnswerKind
+    text: str
+    citations: list[Citation] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Company and metric names in the answer's language, by id; `own` are the names of the directory itself."""
+
+    language: Language
+    companies: Mapping[str, str]
+    metrics: Mapping[str, str]
+    own: Mapping[str, str]
+
+
+def names_for(language: Language, companies: Iterable[Company], metrics: Iterable[Metric]) -> Names:
+    """English answers use the English name where there is one."""
+    firms, figures = list(companies), list(metrics)
+    own = {
+        **{firm.company_id: firm.name for firm in firms},
+        **{item.metric_id: item.name for item in figures},
+    }
+    if language == "zh":
+        named = {firm.company_id: firm.name for firm in firms}
+        return Names(language, named, {item.metric_id: item.name for item in figures}, own)
+    named = {firm.company_id: (firm.english_names or (firm.name,))[0] for firm in firms}
+    return Names(language, named, {item.metric_id: item.english_name or item.name for item in figures}, own)
+
+
+def render_facts(
+    lookups: Sequence[FactLookup], *, kind: Literal["fact", "comparison"], names: Names, first_label: int = 1
+) -> Rendered:
+    """The answer to fact lookups: a sentence each, or for a comparison a line each and what they differ by.
+
+    Misses are said with what was looked for. Facts that a document states carry its citation; labels count from
+    `first_label`. No lookup at all is a not_found.
+    """
+    if not lookups:
+        return Rendered("not_found", TEXTS["no_facts_asked"][names.language])
+    sources = _Sources(lookups, names, first_label)
+    lines = [
+        sentence for group in _groups(lookups, kind) for sentence in _group_lines(group, kind, names, sources)
+    ]
+    found = any(lookup["hit"] for lookup in lookups)
+    return Rendered(kind if found else "not_found", "\n".join(lines), sources.citations if found else [])
+
+
+def join_parts(parts: Sequence[tuple[str, str]], language: Language) -> str:
+    """Answers to several questions asked at once, each under its own question; a single one stands alone."""
+    if len(parts) == 1:
+        return parts[0][1]
+    colon = "：" if language == "zh" else ":"
+    return "\n\n".join(
+        f"{at}. {' '.join(question.split()).rstrip('?？。.；;，,')}{colon}\n{text}"
+        for at, (question, text) in enumerate(parts, start=1)
+    )
+
+
+def cited(text: str, passages: Sequence[Passage]) -> list[Citation]:
+    """The citations that `text` makes, in label order, bound to document, version and passage hash."""
+    numbers = sorted(
+        {int(number) for run in re.findall(r"\[(C\d[^\]]*)\]", text) for number in re.findall(r"\d+", run)}
+    )
+    return [_citation(number, passages[number - 1]) for number in numbers if 1 <= number <= len(passages)]
+
+
+def _citation(number: int, passage: Passage) -> Citation:
+    return {
+        "label": f"C{number}",
+        "document_id": passage["document_id"],
+        "version": passage["version"],
+        "title": passage["title"],
+        "source": passage["source"],
+        "passage": passage["text"],
+        "passage_hash": passage["passage_hash"],
+        "start": passage["start"],
+        "end": passage["end"],
+    }
+
+
+# Facts
+
+
+class _Sources:
+    """One citation a document version that states facts of this answer; its passage lists those facts."""
+
+    def __init__(self, lookups: Sequence[FactLookup], names: Names, first_label: int) -> None:
+        stated: dict[tuple[str, str], list[FactHit]] = {}
+        for lookup in lookups:
+            if (hit := lookup["hit"]) and hit["document_id"]:
+                stated.setdefault((hit["document_id"], hit["version"]), []).append(hit)
+        self._labels = {key: f"C{first_label + at}" for at, key in enumerate(stated)}
+        self.citations = [_fact_citation(self._labels[key], hits, names) for key, hits in stated.items()]
+
+    def mark(self, hit: FactHit) -> str:
+        label = self._labels.get((hit["document_id"], hit["version"]))
+        return f"[{label}]" if label else ""
+
+
+def _fact_citation(label: str, hits: Sequence[FactHit], names: Names) -> Citation:
+    passage = "\n".join(dict.fromkeys(_fact_line(hit, names) for hit in hits))
+    return {
+        "label": label,
+        "document_id": hits[0]["document_id"],
+        "version": hits[0]["version"],
+        "title": hits[0]["title"],
+        "source": hits[0]["source"],
+        "passage": passage,
+        "passage_hash": hashlib.sha256(passage.encode()).hexdigest(),
+        "start": 0,
+        "end": 0,
+    }
+
+
+def _fact_line(hit: FactHit, names: Names) -> str:
+    # In the directory's own names whatever the answer's language, so that a fact has one hash.
+    company = names.own.get(hit["company"], hit["company"])
+    metric = names.own.get(hit["metric"], hit["metric"])
+    return f"{company} {hit['period']} {metric} {hit['value']} {hit['unit']}".strip()
+
+
+def _groups(lookups: Sequence[FactLookup], kind: str) -> list[list[FactLookup]]:
+    """A comparison is made metric by metric; plain facts keep their order."""
+    if kind == "fact":
+        return [list(lookups)]
+    by_metric: dict[str, list[FactLookup]] = {}
+    for lookup in lookups:
+        by_metric.setdefault(lookup["metric"], []).append(lookup)
+    return list(by_metric.values())
+
+
+def _group_lines(group: Sequence[FactLookup], kind: str, names: Names, sources: _Sources) -> list[str]:
+    hits = [lookup["hit"] for lookup in group if lookup["hit"]]
+    misses = [_miss(lookup, names) for lookup in group if not lookup["hit"]]
+    if kind == "fact" or len(hits) < 2:
+        return [*(_sentence(hit, names, sources) for hit in hits), *misses]
+    heading = names.metrics.get(group[0]["metric"], group[0]["metric"])
+    lines = [f"- {_line(hit, names, sources)}" for hit in hits]
+    return [
+        f"{_capital(heading)}{'：' if names.language == 'zh' else ':'}",
+        *lines,
+        *misses,
+        *_differences(hits, names),
+    ]
+
+
+def _sentence(hit: FactHit, names: Names, sources: _Sources) -> str:
+    value, mark = _value(hit["value"], hit["unit"], names.language), sources.mark(hit)
+    if names.language == "zh":
+        return f"{_subject(hit, names)}为{value}{mark}。"
+    return f"{_subject(hit, names)} was {value}{f' {mark}' if mark else ''}."
+
+
+def _miss(lookup: FactLookup, names: Names) -> str:
+    if names.language == "zh":
+        return f"没有找到{_subject(lookup, names)}。"
+    return f"No figure was found for {_subject(lookup, names)}."
+
+
+def _subject(fact: FactHit | FactLookup, names: Names) -> str:
+    company = names.companies.get(fact["company"], fact["company"])
+    metric = names.metrics.get(fact["metric"], fact["metric"])
+    period = period_label(fact["period"], names.language)
+    if names.language == "zh":
+        return f"{company}{period}{metric}" if not company[-1:].isascii() else f"{company} {period}{metric}"
+    return f"{company}'s {metric} in {period}"
+
+
+def _line(hit: FactHit, names: Names, sources: _Sources) -> str:
+    company = names.companies.get(hit["company"], hit["company"])
+    mark = sources.mark(hit)
+    value = _value(hit["value"], hit["unit"], names.language)
+    if names.language == "zh":
+        return f"{company} {period_label(hit['period'], 'zh')}：{value}{mark}"
+    return f"{company}, {period_label(hit['period'], 'en')}: {value}{f' {mark}' if mark else ''}"
+
+
+def period_label(period: str, language: Language) -> str:
+    """2023 → 2023年 / 2023, 2023H1 → 2023年上半年 / the first half of 2023, 2023Q3 → 2023年第三季度 / Q3 2023."""
+    match = re.fullmatch(r"(\d{4})(?:H([12])|Q([1-4]))?", period)
+    if not match:
+        return period
+    year, half, quarter = match.groups()
+    if language == "zh":
+        part = (
+            f"{'上下'[int(half) - 1]}半年"
+            if half
+            else f"第{'一二三四'[int(quarter) - 1]}季度"
+            if quarter
+            else ""
+        )
+        return f"{year}年{part}"
+    if half:
+        return f"the {('first', 'second')[int(half) - 1]} half of {year}"
+    return f"Q{quarter} {year}" if quarter else year
+
+
+# Values
+
+# Chinese units as an English answer says them: word and exact factor.
+_ENGLISH_UNITS: Mapping[str, tuple[str, int]] = {
+    "元": ("yuan", 1), "千元": ("yuan", 10**3), "万元": ("yuan", 10**4), "百万元": ("yuan", 10**6),
+    "亿元": ("yuan", 10**8), "万美元": ("US dollars", 10**4), "亿美元": ("US dollars", 10**8),
+    "美元": ("US dollars", 1), "人": ("people", 1), "名": ("people", 1), "万人": ("people", 10**4),
+    "家": ("companies", 1), "件": ("pieces", 1), "项": ("items", 1), "个": ("", 1), "吨": ("tonnes", 1),
+    "万吨": ("tonnes", 10**4), "次": ("times", 1), "天": ("days", 1), "倍": ("times", 1),
+    "平方米": ("square metres", 1), "百分点": ("percentage points", 1), "个百分点": ("percentage points", 1),
+}  # fmt: skip
+
+
+def _value(value: str | Decimal, unit: str, language: Language) -> str:
+    """An exact value with thousands separators and its unit; in English 1320 万元 is 13.2 million yuan."""
+    number = Decimal(value)
+    if unit in ("%", "％"):
+        return f"{_plain(number)}%"
+    if language == "zh":
+        return f"{_plain(number)}{unit}" if not unit[:1].isascii() else f"{_plain(number)} {unit}".strip()
+    word, factor = _ENGLISH_UNITS.get(unit, (unit, 1))
+    scaled = number * factor if factor > 1 else number
+    for size, name in ((10**9, "billion"), (10**6, "million")):
+        if factor > 1 and abs(scaled) >= size:
+            return f"{_plain(_trimmed(scaled / size))} {name} {word}".strip()
+    return f"{_plain(scaled)} {word}".strip()
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number:,f}"
+
+
+def _trimmed(number: Decimal) -> Decimal:
+    """Without the zeros that a change of unit brings; never in exponent form."""
+    trimmed = number.normalize()
+    return trimmed.quantize(Decimal(1)) if trimmed == trimmed.to_integral_value() else trimmed
+
+
+# Comparisons
+
+
+def _differences(hits: Sequence[FactHit], names: Names) -> list[str]:
+    """What the compared values differ by; nothing where units differ, which is said instead."""
+    if len({hit["unit"] for hit in hits}) > 1:
+        return [_SAY["units_differ"][names.language]]
+    if len({hit["company"] for hit in hits}) == 1:
+        ordered = sorted(hits, key=lambda hit: hit["period"])
+        return [_change(earlier, later, names) for earlier, later in zip(ordered, ordered[1:], strict=False)]
+    if len({hit["period"] for hit in hits}) == 1:
+        return [_ranking(hits, names)]
+    return _by_company_and_period(hits, names)
+
+
+def _by_company_and_period(hits: Sequence[FactHit], names: Names) -> list[str]:
+    """Several companies over several periods: each company's change, then each period's ranking."""
+    lines: list[str] = []
+    for company in dict.fromkeys(hit["company"] for hit in hits):
+        own = [hit for hit in hits if hit["company"] == company]
+        lines += _differences(own, names) if len(own) > 1 else []
+    for period in sorted({hit["period"] for hit in hits}):
+        same = [hit for hit in hits if hit["period"] == period]
+        lines += _differences(same, names) if len(same) > 1 else []
+    return lines
+
+
+_SAY: Mapping[str, Mapping[Language, str]] = {
+    "units_differ": {
+        "zh": "各项单位不同，不作比较。",
+        "en": "The units differ, so the values are not compared.",
+    },
+    "ranking": {
+        "zh": "{period}{high}高于{low}，相差{difference}。",
+        "en": "In {period}, {high} was higher than {low}, by {difference}.",
+    },
+    "extremes": {
+        "zh": "{period}最高的是{high}，最低的是{low}，相差{difference}。",
+        "en": "In {period}, {high} was the highest and {low} the lowest, a difference of {difference}.",
+    },
+    "equal": {"zh": "{period}各项数值相同。", "en": "In {period}, the values are equal."},
+    "up": {"zh": "{company}{later}比{earlier}增加{difference}{growth}。",
+           "en": "{company}: {later} was higher than {earlier} by {difference}{growth}."},
+    "down": {"zh": "{company}{later}比{earlier}减少{difference}{growth}。",
+             "en": "{company}: {later} was lower than {earlier} by {difference}{growth}."},
+    "same": {"zh": "{company}{later}与{earlier}持平。", "en": "{company}: {later} and {earlier} were equal."},
+    "grew": {"zh": "，增长{}%（保留一位小数）", "en": ", a growth of {}% (rounded to one decimal)"},
+    "fell": {"zh": "，下降{}%（保留一位小数）", "en": ", a decline of {}% (rounded to one decimal)"},
+}  # fmt: skip
+
+
+def _change(earlier: FactHit, later: FactHit, names: Names) -> str:
+    old, new = Decimal(earlier["value"]), Decimal(later["value"])
+    name = "up" if new > old else "down" if new < old else "same"
+    return _SAY[name][names.language].format(
+        company=names.companies.get(later["company"], later["company"]),
+        later=period_label(later["period"], names.language),
+        earlier=period_label(earlier["period"], names.language),
+        difference=_difference(abs(new - old), later["unit"], names.language),
+        growth=_growth(old, new, later["unit"], names.language),
+    )
+
+
+def _growth(old: Decimal, new: Decimal, unit: str, language: Language) -> str:
+    """A growth rate needs a positive base, and shares differ in points, not in per cent of themselves."""
+    if old <= 0 or new < 0 or unit in ("%", "％"):
+        return ""
+    rate = (abs(new - old) * 100 / old).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return _SAY["grew" if new > old else "fell"][language].format(_plain(rate))
+
+
+def _difference(value: Decimal, unit: str, language: Language) -> str:
+    if unit in ("%", "％"):
+        return f"{_plain(value)}个百分点" if language == "zh" else f"{_plain(value)} percentage points"
+    return _value(value, unit, language)
+
+
+def _ranking(hits: Sequence[FactHit], names: Names) -> str:
+    ordered = sorted(hits, key=lambda hit: Decimal(hit["value"]), reverse=True)
+    high, low = ordered[0], ordered[-1]
+    difference = Decimal(high["value"]) - Decimal(low["value"])
+    name = "equal" if not difference else "ranking" if len(hits) == 2 else "extremes"
+    return _SAY[name][names.language].format(
+        period=period_label(high["period"], names.language),
+        high=names.companies.get(high["company"], high["company"]),
+        low=names.companies.get(low["company"], low["company"]),
+        difference=_difference(difference, high["unit"], names.language),
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
