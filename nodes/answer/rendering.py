@@ -1,14 +1,15 @@
 """How facts, comparisons and fixed texts read. No model is asked: the same lookups give the same bytes.
 
-Values are exact decimals. Differences and growth are said only where units agree; a growth rate is rounded half up
-to one decimal and says so.
+Values are exact decimals. Differences and growth are said only where units agree; a growth rate is rounded half
+up to one decimal and says so.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import pairwise
 from typing import Literal
 
 from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
@@ -34,8 +35,8 @@ TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
     },
     "out_of_scope": {
         "zh": "这超出了我能回答的范围。我可以查询公司的经营指标，也可以依据资料回答政策问题。",
-        "en": "This is outside of what I can answer. I can look up company figures and answer policy questions "
-        "from the documents.",
+        "en": "This is outside of what I can answer. I can look up company figures and answer policy "
+        "questions from the documents.",
     },
     "greeting": {
         "zh": "您好！请问您想了解哪家公司的指标，或者哪项政策？",
@@ -44,13 +45,15 @@ TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
     "thanks": {"zh": "不客气。还有问题可以继续问我。", "en": "You are welcome. Feel free to ask more."},
     "farewell": {"zh": "再见！", "en": "Goodbye!"},
     "about": {
-        "zh": "我是业务助手：可以查询公司的经营指标，比较不同公司或年份，并依据资料回答政策问题，每条答案都注明出处。",
-        "en": "I am a business assistant: I look up company figures, compare companies or years, and answer policy "
-        "questions from the documents, with the source of each answer.",
+        "zh": "我是业务助手：可以查询公司的经营指标，比较不同公司或年份，并依据资料回答政策问题，"
+        "每条答案都注明出处。",
+        "en": "I am a business assistant: I look up company figures, compare companies or years, and answer "
+        "policy questions from the documents, with the source of each answer.",
     },
     "not_found": {
         "zh": "没有找到与“{}”有关的资料。请换一种说法，或者补充公司、年份、政策名称。",
-        "en": 'Nothing was found for "{}". Try other words, or add the company, the year or the name of the policy.',
+        "en": 'Nothing was found for "{}". Try other words, or add the company, the year or the name of the '
+        "policy.",
     },
     "nothing_checked": {
         "zh": "资料中没有可以直接回答这个问题的内容。",
@@ -91,7 +94,7 @@ _SMALL_TALK: tuple[tuple[FixedText, re.Pattern[str]], ...] = (
 
 
 def not_found(question: str, language: Language) -> str:
-    """The answer to a narrative question without evidence; says what was looked for, shortened to 80 characters."""
+    """The answer to a narrative question without evidence: what was looked for, at most 80 characters of it."""
     asked = " ".join(question.split())
     return TEXTS["not_found"][language].format(asked if len(asked) <= 80 else f"{asked[:79]}…")
 
@@ -140,9 +143,8 @@ def render_facts(
     if not lookups:
         return Rendered("not_found", TEXTS["no_facts_asked"][names.language])
     sources = _Sources(lookups, names, first_label)
-    lines = [
-        sentence for group in _groups(lookups, kind) for sentence in _group_lines(group, kind, names, sources)
-    ]
+    groups = _groups(lookups, kind)
+    lines = [line for group in groups for line in _group_lines(group, kind, names, sources)]
     found = any(lookup["hit"] for lookup in lookups)
     return Rendered(kind if found else "not_found", "\n".join(lines), sources.citations if found else [])
 
@@ -160,9 +162,8 @@ def join_parts(parts: Sequence[tuple[str, str]], language: Language) -> str:
 
 def cited(text: str, passages: Sequence[Passage]) -> list[Citation]:
     """The citations that `text` makes, in label order, bound to document, version and passage hash."""
-    numbers = sorted(
-        {int(number) for run in re.findall(r"\[(C\d[^\]]*)\]", text) for number in re.findall(r"\d+", run)}
-    )
+    runs = re.findall(r"\[(C\d[^\]]*)\]", text)
+    numbers = sorted({int(number) for run in runs for number in re.findall(r"\d+", run)})
     return [_citation(number, passages[number - 1]) for number in numbers if 1 <= number <= len(passages)]
 
 
@@ -255,16 +256,16 @@ def _sentence(hit: FactHit, names: Names, sources: _Sources) -> str:
 
 def _miss(lookup: FactLookup, names: Names) -> str:
     if names.language == "zh":
-        return f"没有找到{_subject(lookup, names)}。"
+        return f"没有找到{_subject(lookup, names, link='的')}。"
     return f"No figure was found for {_subject(lookup, names)}."
 
 
-def _subject(fact: FactHit | FactLookup, names: Names) -> str:
+def _subject(fact: FactHit | FactLookup, names: Names, link: str = "") -> str:
     company = names.companies.get(fact["company"], fact["company"])
     metric = names.metrics.get(fact["metric"], fact["metric"])
     period = period_label(fact["period"], names.language)
     if names.language == "zh":
-        return f"{company}{period}{metric}" if not company[-1:].isascii() else f"{company} {period}{metric}"
+        return f"{company}{' ' if company[-1:].isascii() else ''}{period}{link}{metric}"
     return f"{company}'s {metric} in {period}"
 
 
@@ -278,7 +279,7 @@ def _line(hit: FactHit, names: Names, sources: _Sources) -> str:
 
 
 def period_label(period: str, language: Language) -> str:
-    """2023 → 2023年 / 2023, 2023H1 → 2023年上半年 / the first half of 2023, 2023Q3 → 2023年第三季度 / Q3 2023."""
+    """A canonical period in words: 2023H1 is 2023年上半年, the first half of 2023; 2023Q3 is Q3 2023."""
     match = re.fullmatch(r"(\d{4})(?:H([12])|Q([1-4]))?", period)
     if not match:
         return period
@@ -318,11 +319,15 @@ def _value(value: str | Decimal, unit: str, language: Language) -> str:
     if language == "zh":
         return f"{_plain(number)}{unit}" if not unit[:1].isascii() else f"{_plain(number)} {unit}".strip()
     word, factor = _ENGLISH_UNITS.get(unit, (unit, 1))
-    scaled = number * factor if factor > 1 else number
+    scaled = _EXACT.multiply(number, Decimal(factor)) if factor > 1 else number
     for size, name in ((10**9, "billion"), (10**6, "million")):
         if factor > 1 and abs(scaled) >= size:
-            return f"{_plain(_trimmed(scaled / size))} {name} {word}".strip()
+            return f"{_plain(_trimmed(_EXACT.divide(scaled, Decimal(size))))} {name} {word}".strip()
     return f"{_plain(scaled)} {word}".strip()
+
+
+# More digits than any stored value has: sums and changes of unit lose nothing.
+_EXACT = Context(prec=400)
 
 
 def _plain(number: Decimal) -> str:
@@ -331,8 +336,8 @@ def _plain(number: Decimal) -> str:
 
 def _trimmed(number: Decimal) -> Decimal:
     """Without the zeros that a change of unit brings; never in exponent form."""
-    trimmed = number.normalize()
-    return trimmed.quantize(Decimal(1)) if trimmed == trimmed.to_integral_value() else trimmed
+    whole = number.to_integral_value()
+    return whole if number == whole else _EXACT.normalize(number)
 
 
 # Comparisons
@@ -344,7 +349,7 @@ def _differences(hits: Sequence[FactHit], names: Names) -> list[str]:
         return [_SAY["units_differ"][names.language]]
     if len({hit["company"] for hit in hits}) == 1:
         ordered = sorted(hits, key=lambda hit: hit["period"])
-        return [_change(earlier, later, names) for earlier, later in zip(ordered, ordered[1:], strict=False)]
+        return [_change(earlier, later, names) for earlier, later in pairwise(ordered)]
     if len({hit["period"] for hit in hits}) == 1:
         return [_ranking(hits, names)]
     return _by_company_and_period(hits, names)
@@ -393,7 +398,7 @@ def _change(earlier: FactHit, later: FactHit, names: Names) -> str:
         company=names.companies.get(later["company"], later["company"]),
         later=period_label(later["period"], names.language),
         earlier=period_label(earlier["period"], names.language),
-        difference=_difference(abs(new - old), later["unit"], names.language),
+        difference=_difference(_EXACT.subtract(max(old, new), min(old, new)), later["unit"], names.language),
         growth=_growth(old, new, later["unit"], names.language),
     )
 
@@ -402,7 +407,8 @@ def _growth(old: Decimal, new: Decimal, unit: str, language: Language) -> str:
     """A growth rate needs a positive base, and shares differ in points, not in per cent of themselves."""
     if old <= 0 or new < 0 or unit in ("%", "％"):
         return ""
-    rate = (abs(new - old) * 100 / old).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    change = _EXACT.subtract(max(old, new), min(old, new))
+    rate = _EXACT.divide(_EXACT.multiply(change, Decimal(100)), old).quantize(Decimal("0.1"), ROUND_HALF_UP)
     return _SAY["grew" if new > old else "fell"][language].format(_plain(rate))
 
 
@@ -415,7 +421,7 @@ def _difference(value: Decimal, unit: str, language: Language) -> str:
 def _ranking(hits: Sequence[FactHit], names: Names) -> str:
     ordered = sorted(hits, key=lambda hit: Decimal(hit["value"]), reverse=True)
     high, low = ordered[0], ordered[-1]
-    difference = Decimal(high["value"]) - Decimal(low["value"])
+    difference = _EXACT.subtract(Decimal(high["value"]), Decimal(low["value"]))
     name = "equal" if not difference else "ranking" if len(hits) == 2 else "extremes"
     return _SAY[name][names.language].format(
         period=period_label(high["period"], names.language),
