@@ -1,0 +1,228 @@
+"""From settings to a client: bytes replies, bounded waits, and an early, plain word when it cannot work."""
+
+import asyncio
+import re
+from typing import Any, Self, cast
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+import redis
+import redis.asyncio
+from redis import exceptions as faults
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from checkpoint.config import ContextConfig
+from checkpoint.embedded import EmbeddedServer, open_embedded
+from checkpoint.errors import ConfigError
+from checkpoint.wire import translate
+
+SyncClient = redis.Redis | redis.RedisCluster
+AsyncClient = redis.asyncio.Redis | redis.asyncio.RedisCluster
+OLDEST_SERVER = (6, 2)
+
+
+class EmbeddedClient(redis.Redis):
+    """A client of the embedded server; closing it lets go of the server too."""
+
+    server: EmbeddedServer | None = None
+
+    @classmethod
+    def join(cls, server: EmbeddedServer, **options: Any) -> Self:
+        client = cls.from_url(server.url, **options)
+        client.server = server
+        return client
+
+    def close(self) -> None:
+        super().close()
+        if self.server is not None:
+            self.server.close()
+
+    def __del__(self) -> None:
+        # The base class closes here. A forgotten client must not end the server from a finalizer.
+        redis.Redis.close(self)
+
+
+def connect(config: ContextConfig) -> SyncClient:
+    """A checked client for these settings. Starts the embedded server when no address is set."""
+    if config.url is not None:
+        client = make_client(config.url, config)
+        check_server(client)
+        return client
+    server = open_embedded(config.home)
+    return EmbeddedClient.join(server, **options(config))
+
+
+async def connect_async(config: ContextConfig) -> AsyncClient:
+    """As connect(), for the running event loop. Close it in that loop with `await client.aclose()`.
+
+    With the embedded server the caller must keep that server alive (`open_embedded`); this only joins it.
+    """
+    url = config.url
+    if url is None:
+        server = await asyncio.to_thread(open_embedded, config.home)
+        url = server.url
+        # The client's own connections keep the server in use from here on.
+        server.presence.close()
+    client = make_async_client(url, config)
+    await check_async_server(client)
+    return client
+
+
+def options(config: ContextConfig) -> dict[str, Any]:
+    return {
+        "decode_responses": False,
+        "protocol": 2,
+        "socket_timeout": config.timeout_seconds,
+        "socket_connect_timeout": config.connect_timeout_seconds,
+        "max_connections": config.max_connections,
+        # wire.py repeats what may be repeated; the client's own ten tries would hide a dead server for long.
+        "retry": Retry(NoBackoff(), 0),
+    }
+
+
+def make_client(url: str, config: ContextConfig) -> SyncClient:
+    """A client without any check. A cluster's client asks its nodes for the slots at once."""
+    try:
+        if is_kind(url, "cluster"):
+            nodes, extra = read_nodes(url)
+            return redis.RedisCluster(
+                startup_nodes=[redis.cluster.ClusterNode(host, port) for host, port in nodes],
+                **cluster_options(config),
+                **extra,
+            )
+        if is_kind(url, "sentinel"):
+            nodes, extra = read_nodes(url)
+            service, extra = read_service(url, extra)
+            sentinels = Sentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
+            return sentinels.master_for(service, redis_class=redis.Redis, **options(config), **extra)
+        return redis.Redis.from_url(url, **options(config))
+    except faults.RedisError as fault:
+        raise translate(fault, "connect", "") from fault
+    except (TypeError, ValueError) as fault:
+        raise bad_url(fault) from fault
+
+
+def make_async_client(url: str, config: ContextConfig) -> AsyncClient:
+    """A client for one event loop, which it joins at its first command."""
+    try:
+        if is_kind(url, "cluster"):
+            nodes, extra = read_nodes(url)
+            return redis.asyncio.RedisCluster(
+                startup_nodes=[redis.asyncio.cluster.ClusterNode(host, port) for host, port in nodes],
+                **cluster_options(config),
+                **extra,
+            )
+        if is_kind(url, "sentinel"):
+            nodes, extra = read_nodes(url)
+            service, extra = read_service(url, extra)
+            sentinels = AsyncSentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
+            return sentinels.master_for(
+                service, redis_class=redis.asyncio.Redis, **async_options(config), **extra
+            )
+        return redis.asyncio.Redis.from_url(url, **async_options(config))
+    except (TypeError, ValueError) as fault:
+        raise bad_url(fault) from fault
+
+
+def async_options(config: ContextConfig) -> dict[str, Any]:
+    return options(config) | {"retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
+
+
+def cluster_options(config: ContextConfig) -> dict[str, Any]:
+    # A cluster's client needs its own retries: that is how it follows a slot that moved.
+    return {name: value for name, value in options(config).items() if name != "retry"}
+
+
+def sentinel_options(config: ContextConfig, extra: dict[str, Any]) -> dict[str, Any]:
+    own = {name[9:]: extra.pop(name) for name in ("sentinel_username", "sentinel_password") if name in extra}
+    return own | {
+        "socket_timeout": config.connect_timeout_seconds,
+        "socket_connect_timeout": config.connect_timeout_seconds,
+        "protocol": 2,
+    }
+
+
+def is_kind(url: str, kind: str) -> bool:
+    return url.split(":", 1)[0].endswith("+" + kind)
+
+
+def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+    """Hosts and ports of `scheme://user:password@host:port,host:port/…?name=value`; the rest as options."""
+    parts = urlsplit(url)
+    credentials, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = credentials.partition(":")
+    default = 26379 if is_kind(url, "sentinel") else 6379
+    nodes = []
+    for entry in hosts.split(","):
+        host, colon, port = entry.rpartition(":")
+        nodes.append((host, int(port)) if colon and not entry.endswith("]") else (entry, default))
+    extra: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None}
+    plain = urlunsplit(
+        ("rediss" if url.startswith("rediss") else "redis", "host", "", urlencode(parse_qsl(parts.query)), "")
+    )
+    parsed = redis.connection.parse_url(plain)
+    parsed.pop("host", None)
+    if parsed.pop("connection_class", None) is redis.SSLConnection:
+        extra["ssl"] = True
+    return nodes, {name: value for name, value in (extra | parsed).items() if value is not None}
+
+
+def read_service(url: str, extra: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The monitored master's name and, as an option, its database: `…/name/2`."""
+    name, _, database = urlsplit(url).path.strip("/").partition("/")
+    return unquote(name), extra | ({"db": int(database)} if database else {})
+
+
+def bad_url(fault: Exception) -> ConfigError:
+    # The fault's own text can quote the address, password included.
+    return ConfigError(
+        "REDIS_URL", f"cannot be understood ({type(fault).__name__})", "See docs/redis.md for examples"
+    )
+
+
+def refuse_decoding(client: Any) -> None:
+    """Raise ConfigError for a client that turns replies into str: stored bytes would not survive it."""
+    encoder = client.get_encoder() if hasattr(client, "get_encoder") else getattr(client, "encoder", None)
+    if encoder is not None and encoder.decode_responses:
+        raise ConfigError(
+            "client",
+            "it was made with decode_responses=True, and checkpoints are bytes",
+            "Make it with decode_responses=False, or give the saver a config instead of a client",
+        )
+
+
+def check_server(client: SyncClient) -> None:
+    """Reach the server once: a wrong address, password or version is told here and not in the first turn."""
+    refuse_decoding(client)
+    try:
+        info = client.execute_command("INFO", "server", **any_node(client))
+    except faults.NoPermissionError:
+        return
+    except faults.RedisError as fault:
+        raise translate(fault, "connect", "") from fault
+    check_version(info)
+
+
+async def check_async_server(client: AsyncClient) -> None:
+    refuse_decoding(client)
+    try:
+        info = await client.execute_command("INFO", "server", **any_node(client))
+    except faults.NoPermissionError:
+        return
+    except faults.RedisError as fault:
+        raise translate(fault, "connect", "") from fault
+    check_version(info)
+
+
+def any_node(client: Any) -> dict[str, str]:
+    clusters = (redis.RedisCluster, redis.asyncio.RedisCluster)
+    return {"target_nodes": "random"} if isinstance(client, clusters) else {}
+
+
+def check_version(info: Any) -> None:
+    version = str(info.get("redis_version", "")) if isinstance(info, dict) else ""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    if numbers and numbers < OLDEST_SERVER:
+        raise ConfigError("REDIS_URL", f"the server is Redis {version}", "Use Redis 6.2 or later, or Valkey")

@@ -1,0 +1,84 @@
+"""Copying a thread: every checkpoint with its values and writes, none of its request records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from checkpoint import scripts
+from checkpoint.codec import Header, pack_header
+from checkpoint.errors import CannotRestoreError, CheckpointError
+from checkpoint.layout import part, read_parts, to_text, value_field, writes_field
+from checkpoint.plan import (
+    LARGEST_PAGE,
+    LARGEST_SCRIPT_BYTES,
+    PAGE_BYTES,
+    Call,
+    Plan,
+    Plans,
+    Target,
+    check_status,
+    split,
+    where,
+)
+
+
+def copy_thread(plans: Plans, source: object, target: object) -> Plan[None]:
+    """Oldest first, so that at every moment the copy is a thread whose every reference holds.
+
+    Values and writes are passed on as bytes; nothing is decoded. A checkpoint that arrives in the source
+    meanwhile may be left out.
+    """
+    if str(source) == str(target):
+        return
+    items = yield from read_items(plans, source)
+    sent: set[tuple[bytes, str]] = set()
+    for item in reversed(items):
+        for call in copy_calls(plans, source, Target(target, "", None, ""), item, sent):
+            check_status((yield call), call, target)
+
+
+def read_items(plans: Plans, source: object) -> Plan[list[Any]]:
+    key = plans.keys(source)[0]
+    items: list[Any] = []
+    heads: tuple[bytes, ...] = ()
+    while True:
+        call = Call("copy_thread", scripts.PAGE, (key,), (b"1", LARGEST_PAGE, PAGE_BYTES, b"", b"", *heads))
+        reply = yield call
+        if check_status(reply, call, source) == b"moved":
+            raise CheckpointError(f"{key} was pruned while it was copied; copy it again")
+        items.extend(reply[2])
+        if not reply[3]:
+            return items
+        heads = tuple(piece for head in reply[3] for piece in head)
+
+
+def copy_calls(
+    plans: Plans, source: object, target: Target, item: Sequence[Any], sent: set[tuple[bytes, str]]
+) -> list[Call]:
+    space, checkpoint_id, record, frames, index, batches = item
+    namespace = read_parts(space)[0]
+    place = where(source, namespace, to_text(checkpoint_id))
+    _, header, payload = split(record, place)
+    values = [(slot, frame) for slot, frame in pick_values(header, frames, place) if (space, slot) not in sent]
+    sent.update((space, slot) for slot, _ in values)
+    head = (space, checkpoint_id, pack_header(header), payload, 0)
+    calls = []
+    if sum(len(frame) for _, frame in values) <= LARGEST_SCRIPT_BYTES:
+        pairs = tuple(piece for pair in values for piece in pair)
+        calls.append(plans.write_call("copy_thread", scripts.PUT, target, head + pairs))
+    else:
+        staged = tuple(p for slot, frame in values for p in (value_field(namespace, slot), frame))
+        calls.append(plans.write_call("copy_thread", scripts.PUT, target, head, staged))
+    at = space + part(to_text(checkpoint_id))
+    for task, batch in zip(read_parts(index or b""), batches, strict=True):
+        field = writes_field(namespace, to_text(checkpoint_id), task)
+        calls.append(plans.writes_call("copy_thread", target, at, task, field, batch or b""))
+    return calls
+
+
+def pick_values(
+    header: Header, frames: Sequence[bytes | None], place: dict[str, object]
+) -> list[tuple[str, bytes]]:
+    slots = header.valued + header.possible
+    if any(frame is None for frame in frames[: len(header.valued)]):
+        raise CannotRestoreError("one of its values is missing", place)
+    return [(slot, frame) for slot, frame in zip(slots, frames, strict=True) if frame is not None]

@@ -1,0 +1,491 @@
+"""What is asked of the server and what its answers mean, for the sync and the async saver alike. No I/O.
+
+A plan is a generator: it yields calls, is sent their replies, and returns the result. Whoever drives it does
+the talking (saver.py, async_saver.py), so that everything but the waiting exists once.
+"""
+
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from checkpoint import codec, scripts
+from checkpoint.codec import UnreadableError
+from checkpoint.errors import (
+    BadRequestError,
+    CannotRestoreError,
+    CheckpointError,
+    LeaseLostError,
+    NewerFormatError,
+)
+from checkpoint.layout import (
+    context_key,
+    part,
+    read_parts,
+    read_thread_mark,
+    sibling_key,
+    thread_mark,
+    to_bytes,
+    to_text,
+    value_field,
+    writes_field,
+)
+
+# Above this many bytes of values a script costs more than a transaction of plain commands, because Lua
+# copies every argument.
+LARGEST_SCRIPT_BYTES = 16 * 1024
+FIRST_PAGE, LARGEST_PAGE, PAGE_BYTES = 16, 128, 1024 * 1024
+
+
+class Call(NamedTuple):
+    """One round trip: a script, or, with `staged`, a transaction that sets fields and then runs the script.
+
+    `doing` is for error messages. `staged` commands get the key put in second place.
+    """
+
+    doing: str
+    script: scripts.Script
+    keys: tuple[str, ...]
+    args: tuple[bytes | str | int, ...]
+    staged: tuple[bytes, ...] = ()
+    stage_command: str = "HSET"
+
+
+class Target(NamedTuple):
+    """What a config points at."""
+
+    thread_id: Any
+    namespace: str
+    checkpoint_id: str | None
+    lease: str
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where a listing goes on. `heads` is None before the first page."""
+
+    key: str
+    thread_id: Any
+    filter: Mapping[str, Any] | None
+    before: str
+    only: str
+    left: int | None
+    size: int
+    heads: tuple[bytes, ...]
+
+
+Result = TypeVar("Result")
+Plan = Generator[Call, Any, Result]
+
+
+def read_target(config: RunnableConfig) -> Target:
+    """Thread, namespace, checkpoint and lease token of a config. Raises BadRequestError without a thread."""
+    found = config.get("configurable") or {}
+    if found.get("thread_id") is None:
+        raise BadRequestError('config["configurable"]["thread_id"] is missing; name the thread to work on')
+    checkpoint_id = found.get("checkpoint_id")
+    return Target(
+        found["thread_id"],
+        str(found.get("checkpoint_ns") or ""),
+        str(checkpoint_id) if checkpoint_id else None,
+        str(found.get("__lease") or ""),
+    )
+
+
+def make_config(thread_id: object, namespace: str, checkpoint_id: str) -> RunnableConfig:
+    return {
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}
+    }
+
+
+def next_version(current: str | int | float | None) -> str:
+    """A version above `current`, unlike any that another branch or process makes from it.
+
+    Ten digits that sort, then 48 random bits from the system (a forked process would repeat a seeded
+    generator).
+    """
+    if current is None:
+        number = 0
+    else:
+        number = int(current.split(".")[0]) if isinstance(current, str) else int(current)
+    return f"{number + 1:010}.{urlsafe_b64encode(os.urandom(6)).decode()}"
+
+
+def check_status(reply: Sequence[Any], call: Call, thread_id: object) -> bytes:
+    """The status of a reply. Refusals that no plan handles itself are raised."""
+    status = cast(bytes, reply[0])
+    if status == b"lease":
+        raise LeaseLostError(thread_id, call.doing)
+    if status == b"form":
+        raise NewerFormatError(call.keys[0], to_text(reply[1]).partition(":")[0])
+    return status
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans for one key prefix and TTL."""
+
+    prefix: str
+    ttl_seconds: int
+    compress_from: int | None
+
+    def keys(self, thread_id: object) -> tuple[str, str, str]:
+        """Hash, lease, and the place where a refused transaction parks the hash."""
+        key = context_key(self.prefix, thread_id)
+        return key, sibling_key("lease", key), sibling_key("hold", key)
+
+    def put(
+        self,
+        serde: SerializerProtocol,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> Plan[RunnableConfig]:
+        """Store a checkpoint and the values that are new. When older values have vanished, all of them."""
+        target = read_target(config)
+        encoded = codec.encode_checkpoint(
+            serde,
+            checkpoint,
+            cast(Mapping[str, Any], get_checkpoint_metadata(config, metadata)),
+            parent=target.checkpoint_id,
+            new_versions=new_versions,
+            compress_from=self.compress_from,
+        )
+        call = self.put_call(target, checkpoint["id"], encoded)
+        if check_status((yield call), call, target.thread_id) == b"gone":
+            lost = codec.encode_values(
+                serde, checkpoint, encoded.header.valued[: encoded.carried], self.compress_from
+            )
+            encoded = encoded._replace(values=lost + encoded.values, carried=0)
+            call = self.put_call(target, checkpoint["id"], encoded)
+            check_status((yield call), call, target.thread_id)
+        return make_config(target.thread_id, target.namespace, checkpoint["id"])
+
+    def put_call(self, target: Target, checkpoint_id: str, encoded: codec.EncodedCheckpoint) -> Call:
+        head = (
+            part(target.namespace),
+            to_bytes(checkpoint_id),
+            codec.pack_header(encoded.header),
+            encoded.payload,
+            encoded.carried,
+        )
+        if sum(len(value) for _, value in encoded.values) <= LARGEST_SCRIPT_BYTES:
+            pairs = tuple(piece for pair in encoded.values for piece in pair)
+            return self.write_call("put", scripts.PUT, target, head + pairs)
+        staged = tuple(
+            piece for slot, value in encoded.values for piece in (value_field(target.namespace, slot), value)
+        )
+        return self.write_call("put", scripts.PUT, target, head, staged)
+
+    def write_call(
+        self,
+        doing: str,
+        script: scripts.Script,
+        target: Target,
+        args: tuple[bytes | str | int, ...],
+        staged: tuple[bytes, ...] = (),
+        stage_command: str = "HSET",
+    ) -> Call:
+        key, lease, hold = self.keys(target.thread_id)
+        admission = (to_bytes(target.lease), self.ttl_seconds, thread_mark(target.thread_id))
+        keys = (key, lease, hold) if staged else (key, lease)
+        return Call(doing, script, keys, admission + args, staged, stage_command)
+
+    def put_writes(
+        self,
+        serde: SerializerProtocol,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> Plan[None]:
+        """Store what a task wrote. An ordinary write keeps its first value, a special one its last."""
+        target = read_target(config)
+        if not target.checkpoint_id:
+            raise BadRequestError('put_writes needs config["configurable"]["checkpoint_id"]')
+        if not writes:
+            return
+        batch = codec.encode_writes(serde, writes, task_path, self.compress_from)
+        at = part(target.namespace) + part(target.checkpoint_id)
+        field = writes_field(target.namespace, target.checkpoint_id, task_id)
+        call = self.writes_call("put_writes", target, at, task_id, field, batch)
+        if check_status((yield call), call, target.thread_id) == b"merge":
+            call = self.merge_call("put_writes", target, at, task_id, batch)
+            check_status((yield call), call, target.thread_id)
+
+    def writes_call(
+        self, doing: str, target: Target, at: bytes, task_id: str, field: bytes, batch: bytes
+    ) -> Call:
+        if len(batch) <= LARGEST_SCRIPT_BYTES:
+            return self.merge_call(doing, target, at, task_id, batch)
+        args = (at, part(task_id), b"", b"1")
+        return self.write_call(doing, scripts.WRITES, target, args, (field, batch), "HSETNX")
+
+    def merge_call(self, doing: str, target: Target, at: bytes, task_id: str, batch: bytes) -> Call:
+        return self.write_call(doing, scripts.WRITES, target, (at, part(task_id), batch, b""))
+
+    def get_tuple(self, serde: SerializerProtocol, config: RunnableConfig) -> Plan[CheckpointTuple | None]:
+        target = read_target(config)
+        key = context_key(self.prefix, target.thread_id)
+        args = (part(target.namespace), to_bytes(target.checkpoint_id or ""))
+        call = Call("get_tuple", scripts.GET, (key,), args)
+        reply = yield call
+        check_status(reply, call, target.thread_id)
+        if len(reply) < 2 or reply[1] is None:
+            return None
+        return read_tuple(serde, target.thread_id, reply[1])
+
+    def get_channel(self, serde: SerializerProtocol, target: Target, channel: str) -> Plan[Any]:
+        """One channel's value of a checkpoint, or None when the checkpoint or the value does not exist."""
+        key = context_key(self.prefix, target.thread_id)
+        args = (part(target.namespace), to_bytes(target.checkpoint_id or ""), part(channel))
+        call = Call("restore_window", scripts.CHANNEL, (key,), args)
+        reply = yield call
+        check_status(reply, call, target.thread_id)
+        if len(reply) < 3:
+            return None
+        place = where(target.thread_id, target.namespace, to_text(reply[1]), channel)
+        frame = reply[3] if len(reply) > 3 else None
+        if frame is None:
+            return require(reply[2], place)
+        return restore(serde, frame, place)
+
+    def start_listing(
+        self,
+        thread_id: object,
+        key: str,
+        namespace: str | None,
+        only: str | None,
+        filter: Mapping[str, Any] | None,
+        before: str | None,
+        limit: int | None,
+    ) -> Cursor | None:
+        """Where a listing of one thread begins; None when nothing can match."""
+        if (limit is not None and limit <= 0) or (only and before and only >= before):
+            return None
+        size = FIRST_PAGE if limit is None or filter else min(limit, LARGEST_PAGE)
+        heads = () if namespace is None else (part(namespace), b"")
+        return Cursor(key, thread_id, filter, before or "", only or "", limit, size, heads)
+
+    def list_page(
+        self, serde: SerializerProtocol, cursor: Cursor
+    ) -> Plan[tuple[list[CheckpointTuple], Cursor | None]]:
+        """The next page's matches, newest first, and where to go on."""
+        args = (b"1", cursor.size, PAGE_BYTES, to_bytes(cursor.before), to_bytes(cursor.only), *cursor.heads)
+        call = Call("list", scripts.PAGE, (cursor.key,), args)
+        reply = yield call
+        if check_status(reply, call, cursor.thread_id) == b"moved":
+            raise CheckpointError(f"{cursor.key} was pruned while it was listed; list it again")
+        _, mark, items, heads = reply
+        if mark is None:
+            return [], None
+        thread_id = read_mark(cursor.key, mark) if cursor.thread_id is None else cursor.thread_id
+        matches = list(match_items(serde, thread_id, items, cursor))
+        left = None if cursor.left is None else cursor.left - len(matches)
+        if not heads or left == 0:
+            return matches, None
+        onward = tuple(piece for head in heads for piece in head)
+        return matches, replace(
+            cursor, before="", left=left, size=min(2 * cursor.size, LARGEST_PAGE), heads=onward
+        )
+
+    def get_delta_channel_history(
+        self, serde: SerializerProtocol, config: RunnableConfig, channels: Sequence[str]
+    ) -> Plan[Mapping[str, DeltaChannelHistory]]:
+        """For each channel its writes along the parent chain, oldest first, down to a stored value."""
+        if not channels:
+            return {}
+        target = read_target(config)
+        key = context_key(self.prefix, target.thread_id)
+        args = (
+            part(target.namespace),
+            to_bytes(target.checkpoint_id or ""),
+            *map(part, dict.fromkeys(channels)),
+        )
+        call = Call("get_delta_channel_history", scripts.ANCESTORS, (key,), args)
+        reply = yield call
+        check_status(reply, call, target.thread_id)
+        return read_history(serde, target, channels, reply[1])
+
+
+def where(
+    thread_id: object, namespace: str, checkpoint_id: str, channel: str | None = None
+) -> dict[str, object]:
+    place: dict[str, object] = {"thread": thread_id, "namespace": namespace, "checkpoint": checkpoint_id}
+    return place if channel is None else {**place, "channel": channel}
+
+
+def restore(serde: SerializerProtocol, frame: bytes, place: Mapping[str, object]) -> Any:
+    try:
+        return codec.decode_value(serde, frame)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), place) from fault
+
+
+def require(header_list: int, place: Mapping[str, object]) -> None:
+    """A slot without a value: list 6 of the header promised one, list 7 did not."""
+    if header_list == 6:
+        raise CannotRestoreError("its value is missing", place)
+
+
+def read_mark(key: str, mark: bytes) -> str | int:
+    try:
+        return read_thread_mark(mark)
+    except ValueError as fault:
+        raise CannotRestoreError("its thread id is damaged", {"key": key}) from fault
+
+
+def split(record: bytes, place: Mapping[str, object]) -> tuple[str, codec.Header, bytes]:
+    try:
+        return codec.split_record(record)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), place) from fault
+
+
+def read_tuple(serde: SerializerProtocol, thread_id: object, item: Sequence[Any]) -> CheckpointTuple:
+    """A checkpoint as the server gave it. Raises CannotRestoreError naming the part that is bad."""
+    namespace, checkpoint_id = read_parts(item[0])[0], to_text(item[1])
+    _, header, payload = split(item[2], where(thread_id, namespace, checkpoint_id))
+    return build_tuple(
+        serde, thread_id, namespace, checkpoint_id, header,
+        restore(serde, payload, where(thread_id, namespace, checkpoint_id)), item,
+    )  # fmt: skip
+
+
+def build_tuple(
+    serde: SerializerProtocol,
+    thread_id: object,
+    namespace: str,
+    checkpoint_id: str,
+    header: codec.Header,
+    content: Sequence[Any],
+    item: Sequence[Any],
+) -> CheckpointTuple:
+    values = read_values(serde, header, item[3], where(thread_id, namespace, checkpoint_id))
+    if len(content) > 2:
+        values.update(content[2])
+    parent = header.parent
+    checkpoint = {**content[0], "channel_values": values, "channel_versions": codec.read_versions(header)}
+    return CheckpointTuple(
+        config=make_config(thread_id, namespace, checkpoint_id),
+        checkpoint=cast(Checkpoint, checkpoint),
+        metadata=content[1],
+        parent_config=make_config(thread_id, namespace, parent) if parent else None,
+        pending_writes=read_pending(serde, item[4], item[5], where(thread_id, namespace, checkpoint_id)),
+    )
+
+
+def read_values(
+    serde: SerializerProtocol, header: codec.Header, frames: Sequence[bytes | None], place: dict[str, object]
+) -> dict[str, Any]:
+    values = {}
+    promised = len(header.valued)
+    for position, (slot, frame) in enumerate(zip(header.valued + header.possible, frames, strict=True)):
+        channel = codec.channel_of(slot)
+        if frame is not None:
+            values[channel] = restore(serde, frame, {**place, "channel": channel})
+        elif position < promised:
+            raise CannotRestoreError("its value is missing", {**place, "channel": channel})
+    return values
+
+
+def read_pending(
+    serde: SerializerProtocol, index: bytes | None, batches: Sequence[bytes | None], place: dict[str, object]
+) -> list[PendingWrite]:
+    try:
+        writes = codec.sort_writes(index, batches)
+    except (UnreadableError, ValueError) as fault:
+        raise CannotRestoreError(str(fault), place) from fault
+    return [
+        (write.task_id, write.channel, restore(serde, write.frame, {**place, "channel": write.channel}))
+        for write in writes
+    ]
+
+
+def match_items(
+    serde: SerializerProtocol, thread_id: object, items: Sequence[Any], cursor: Cursor
+) -> Iterator[CheckpointTuple]:
+    """The items that fit the filter, up to the limit. Only those that fit are read in full."""
+    left = cursor.left
+    for item in items:
+        namespace, checkpoint_id = read_parts(item[0])[0], to_text(item[1])
+        place = where(thread_id, namespace, checkpoint_id)
+        _, header, payload = split(item[2], place)
+        content = restore(serde, payload, place)
+        if cursor.filter and not fits(content[1], cursor.filter):
+            continue
+        yield build_tuple(serde, thread_id, namespace, checkpoint_id, header, content, item)
+        if left is not None:
+            left -= 1
+            if left == 0:
+                return
+
+
+def fits(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether every wanted key has an equal value of the same type (1, 1.0 and True are three values)."""
+    return all(name in metadata and is_same(metadata[name], value) for name, value in wanted.items())
+
+
+def is_same(left: object, right: object) -> bool:
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(is_same(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(is_same, left, right))
+    return type(left) is type(right) and left == right
+
+
+def read_history(
+    serde: SerializerProtocol, target: Target, channels: Sequence[str], steps: Sequence[Any]
+) -> dict[str, DeltaChannelHistory]:
+    """Sort the ancestors' writes by channel. A stored value ends a channel, its own writes included."""
+    writes: dict[str, list[list[PendingWrite]]] = {channel: [] for channel in channels}
+    seeds: dict[str, Any] = {}
+    for raw_id, index, batches, found in steps:
+        place = where(target.thread_id, target.namespace, to_text(raw_id))
+        sought = [channel for channel in writes if channel not in seeds]
+        for channel, pending in sort_by_channel(serde, index, batches, place, sought).items():
+            writes[channel].append(pending)
+        for slot, frame in found:
+            channel = codec.cut_part(slot)[0]
+            if frame is None:
+                require(6, {**place, "channel": channel})
+            seeds[channel] = restore(serde, frame, {**place, "channel": channel})
+    history: dict[str, DeltaChannelHistory] = {}
+    for channel in channels:
+        history[channel] = {"writes": [write for step in reversed(writes[channel]) for write in step]}
+        if channel in seeds:
+            history[channel]["seed"] = seeds[channel]
+    return history
+
+
+def sort_by_channel(
+    serde: SerializerProtocol,
+    index: bytes | None,
+    batches: Sequence[bytes | None],
+    place: dict[str, object],
+    sought: Sequence[str],
+) -> dict[str, list[PendingWrite]]:
+    found: dict[str, list[PendingWrite]] = {channel: [] for channel in sought}
+    try:
+        writes = codec.sort_writes(index, batches)
+    except (UnreadableError, ValueError) as fault:
+        raise CannotRestoreError(str(fault), place) from fault
+    for write in writes:
+        if write.channel in found:
+            value = restore(serde, write.frame, {**place, "channel": write.channel})
+            found[write.channel].append((write.task_id, write.channel, value))
+    return found

@@ -1,0 +1,482 @@
+"""What runs inside the server: small Lua scripts, each one atomic step. See layout.py for the fields.
+
+Every script that writes checks the lease and the form first, renews the TTL before it changes anything (so
+that a server which refuses EXPIRE refuses the whole write), and leaves no hash without a TTL.
+"""
+
+from hashlib import sha1
+from typing import NamedTuple
+
+
+class Script(NamedTuple):
+    """A script and the digest under which the server remembers it."""
+
+    text: bytes
+    digest: bytes
+
+
+COMMON = """
+local function part(s) return #s .. ':' .. s end
+
+-- Byte order. Lua's own < follows the server's locale.
+local function above(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x > y end
+  end
+  return #a > #b
+end
+
+local function mget(key, names)
+  if #names == 0 then return {} end
+  if #names <= 1000 then return redis.call('HMGET', key, unpack(names)) end
+  local out = {}
+  for i = 1, #names, 1000 do
+    local some = redis.call('HMGET', key, unpack(names, i, math.min(i + 999, #names)))
+    for j = 1, #some do out[i + j - 1] = some[j] end
+  end
+  return out
+end
+
+local function drop(key, names)
+  for i = 1, #names, 1000 do
+    redis.call('HDEL', key, unpack(names, i, math.min(i + 999, #names)))
+  end
+end
+
+local function split(record)
+  local n = struct.unpack('>I4', record)
+  local h = struct.unpack('>I4', record, 5 + n)
+  return string.sub(record, 5, 4 + n), cmsgpack.unpack(string.sub(record, 9 + n, 8 + n + h))
+end
+
+local function prev_of(record)
+  local n = struct.unpack('>I4', record)
+  return string.sub(record, 5, 4 + n)
+end
+
+local function with_prev(record, prev)
+  local n = struct.unpack('>I4', record)
+  return struct.pack('>I4', #prev) .. prev .. string.sub(record, 5 + n)
+end
+
+local function parts(prefix, index)
+  local out, at = {}, 1
+  while index and at <= #index do
+    local colon = string.find(index, ':', at, true)
+    local n = tonumber(string.sub(index, at, colon - 1))
+    out[#out + 1] = prefix .. string.sub(index, at, colon + n)
+    at = colon + n + 1
+  end
+  return out
+end
+
+local function newer(mark) return mark and string.sub(mark, 1, 2) ~= '1:' end
+"""
+
+# ARGV 1-3 of every writing script: lease token or '', TTL in seconds, thread mark.
+ADMIT = """
+local key = KEYS[1]
+if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return {'lease'} end
+local mark = redis.call('HGET', key, 'c')
+if newer(mark) then return {'form', mark} end
+"""
+
+RENEW = """
+local live = redis.call('EXPIRE', key, ARGV[2]) == 1
+if not mark then redis.call('HSET', key, 'c', ARGV[3]) end
+"""
+
+FINISH = """
+if not live then redis.call('EXPIRE', key, ARGV[2]) end
+return {'ok'}
+"""
+
+
+def script(*pieces: str) -> Script:
+    text = "\n".join((COMMON, *pieces)).encode()
+    return Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
+
+
+# 4 namespace part, 5 id, 6 header, 7 payload, 8 how many of header.valued must be there already,
+# then slot, value, slot, value ...
+PUT = script(
+    ADMIT,
+    """
+local ns, id, carried = ARGV[4], ARGV[5], tonumber(ARGV[8])
+if carried > 0 then
+  local valued = cmsgpack.unpack(ARGV[6])[6]
+  for i = 1, carried do
+    if redis.call('HEXISTS', key, 'cv' .. ns .. valued[i]) == 0 then return {'gone'} end
+  end
+end
+""",
+    RENEW,
+    """
+local field = 'cc' .. ns .. part(id)
+local old = redis.call('HGET', key, field)
+local top = redis.call('HGET', key, 'cl' .. ns)
+local prev = ''
+if old then
+  prev = prev_of(old)
+elseif not top then
+  redis.call('HSET', key, 'cl' .. ns, id)
+  if redis.call('HEXISTS', key, 'cm' .. ns) == 0 then
+    redis.call('HSET', key, 'cm' .. ns, redis.call('HGET', key, 'cn') or '', 'cn', ns)
+  end
+elseif above(id, top) then
+  prev = top
+  redis.call('HSET', key, 'cl' .. ns, id)
+else
+  local at = top
+  while true do
+    local name = 'cc' .. ns .. part(at)
+    local record = redis.call('HGET', key, name)
+    local below = prev_of(record)
+    if below == '' or above(id, below) then
+      prev = below
+      redis.call('HSET', key, name, with_prev(record, id))
+      break
+    end
+    at = below
+  end
+end
+local sets = {field, struct.pack('>I4', #prev) .. prev .. struct.pack('>I4', #ARGV[6]) .. ARGV[6] .. ARGV[7]}
+for i = 9, #ARGV, 2 do
+  if #sets >= 1000 then redis.call('HSET', key, unpack(sets)); sets = {} end
+  sets[#sets + 1] = 'cv' .. ns .. ARGV[i]
+  sets[#sets + 1] = ARGV[i + 1]
+end
+if #sets > 0 then redis.call('HSET', key, unpack(sets)) end
+""",
+    FINISH,
+)
+
+# 4 namespace and id parts, 5 task part, 6 batch, 7 '1' if the batch was staged by HSETNX in this transaction
+WRITES = script(
+    ADMIT,
+    """
+local at, task, batch = ARGV[4], ARGV[5], ARGV[6]
+local field, list = 'ww' .. at .. task, 'wi' .. at
+local index = redis.call('HGET', key, list) or ''
+local known = false
+if index ~= '' then
+  for _, name in ipairs(parts('', index)) do
+    if name == task then known = true; break end
+  end
+end
+-- The transaction's HSETNX met an earlier batch and stored nothing; the batch must come again, to be merged.
+if known and ARGV[7] == '1' then return {'merge'} end
+""",
+    RENEW,
+    """
+if not known then
+  if ARGV[7] == '1' then
+    redis.call('HSET', key, list, index .. task)
+  else
+    redis.call('HSET', key, list, index .. task, field, batch)
+  end
+else
+  local kept, order = {}, {}
+  local function take(data, over)
+    local p = 1
+    while p <= #data do
+      local i, n = struct.unpack('>i4I4', data, p)
+      if not kept[i] then order[#order + 1] = i end
+      if not kept[i] or (over and i < 0) then kept[i] = string.sub(data, p, p + 7 + n) end
+      p = p + 8 + n
+    end
+  end
+  take(redis.call('HGET', key, field) or '', false)
+  take(batch, true)
+  local out = {}
+  for i = 1, #order do out[i] = kept[order[i]] end
+  redis.call('HSET', key, field, table.concat(out))
+end
+""",
+    FINISH,
+)
+
+# Large values travel as plain commands: MULTI, GUARD, HSET ..., PUT or WRITES, SETTLE, EXEC. A refused
+# transaction runs on an empty stand-in while the real hash waits beside it, so refusal undoes everything,
+# also what replaced an older value.  KEYS: hash, lease, hold.
+GUARD = script(
+    """
+local key = KEYS[1]
+local mark = redis.call('HGET', key, 'c')
+local reason = false
+if newer(mark) then reason = {'form', mark} end
+if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then reason = {'lease'} end
+if reason then
+  if redis.call('EXISTS', key) == 1 then redis.call('RENAME', key, KEYS[3]) end
+  redis.call('HSET', key, 'c!', '1')
+  return reason
+end
+return {'ok'}
+"""
+)
+
+SETTLE = script(
+    """
+local key = KEYS[1]
+if redis.call('TYPE', key).ok ~= 'hash' then return {'ok'} end
+if redis.call('HEXISTS', key, 'c!') == 1 then
+  redis.call('DEL', key)
+  if redis.call('EXISTS', KEYS[3]) == 1 then redis.call('RENAME', KEYS[3], key) end
+elseif redis.call('TTL', key) == -1 then
+  -- The step before this one failed; what it staged must not stay for ever.
+  redis.call('DEL', key)
+end
+return {'ok'}
+"""
+)
+
+LOAD = """
+local function load(key, ns, id, channel)
+  local record, index = unpack(redis.call('HMGET', key, 'cc' .. ns .. part(id), 'wi' .. ns .. part(id)))
+  if not record then return false end
+  local _, header = split(record)
+  local names = {}
+  for list = 6, 7 do
+    for _, slot in ipairs(header[list]) do names[#names + 1] = 'cv' .. ns .. slot end
+  end
+  return {ns, id, record, mget(key, names), index, mget(key, parts('ww' .. ns .. part(id), index))}
+end
+"""
+
+# 1 namespace part, 2 id or '' for the greatest
+GET = script(
+    LOAD,
+    """
+local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
+local mark, top = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns))
+if newer(mark) then return {'form', mark} end
+if id == '' then id = top end
+if not id then return {'ok'} end
+return {'ok', load(key, ns, id)}
+""",
+)
+
+# 1 namespace part, 2 id or '', 3 channel part: that one channel's slot and value, nothing else
+CHANNEL = script(
+    """
+local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
+local mark, top = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns))
+if newer(mark) then return {'form', mark} end
+if id == '' then id = top end
+local record = id and redis.call('HGET', key, 'cc' .. ns .. part(id))
+if not record then return {'ok'} end
+local _, header = split(record)
+for list = 6, 7 do
+  for _, slot in ipairs(header[list]) do
+    if string.sub(slot, 1, #ARGV[3]) == ARGV[3] then
+      return {'ok', id, list, redis.call('HGET', key, 'cv' .. ns .. slot)}
+    end
+  end
+end
+return {'ok', id}
+"""
+)
+
+# 1 '1' for whole checkpoints or '0' for records alone, 2 most items, 3 most bytes, 4 before or '', 5 only
+# this id or '', then namespace part, id where to begin ('' = greatest) ...; no pairs = every namespace.
+# Replies the heads to go on from: what is left below this page.
+PAGE = script(
+    LOAD,
+    """
+local key = KEYS[1]
+local whole, most, bytes = ARGV[1] == '1', tonumber(ARGV[2]), tonumber(ARGV[3])
+local before, only = ARGV[4], ARGV[5]
+local mark = redis.call('HGET', key, 'c')
+if newer(mark) then return {'form', mark} end
+if not mark then return {'ok', false, {}, {}} end
+
+local heads = {}
+for i = 6, #ARGV, 2 do heads[#heads + 1] = {ARGV[i], ARGV[i + 1]} end
+if #heads == 0 then
+  local ns = redis.call('HGET', key, 'cn')
+  while ns and ns ~= '' do
+    heads[#heads + 1] = {ns, ''}
+    ns = redis.call('HGET', key, 'cm' .. ns)
+  end
+end
+
+local function record_of(head, id) return redis.call('HGET', key, 'cc' .. head[1] .. part(id)) end
+
+for _, head in ipairs(heads) do
+  if only ~= '' then
+    head[2] = record_of(head, only) and only or ''
+  elseif head[2] == '' then
+    head[2] = redis.call('HGET', key, 'cl' .. head[1]) or ''
+  end
+  if before ~= '' and head[2] ~= '' and not above(before, head[2]) then
+    local record = record_of(head, before)
+    head[2] = record and prev_of(record) or head[2]
+    while head[2] ~= '' and not above(before, head[2]) do head[2] = prev_of(record_of(head, head[2])) end
+  end
+end
+
+local items, size = {}, 0
+while #items < most and size < bytes do
+  local best
+  for _, head in ipairs(heads) do
+    if head[2] ~= '' and (not best or above(head[2], best[2])) then best = head end
+  end
+  if not best then break end
+  local record = record_of(best, best[2])
+  if not record then return {'moved'} end
+  local item = whole and load(key, best[1], best[2]) or {best[1], best[2], record}
+  items[#items + 1] = item
+  size = size + #record
+  if whole then
+    for _, list in ipairs({item[4], item[6]}) do
+      for _, value in ipairs(list) do if value then size = size + #value end end
+    end
+  end
+  best[2] = only == '' and prev_of(record) or ''
+end
+
+local left = {}
+for _, head in ipairs(heads) do
+  if head[2] ~= '' then left[#left + 1] = head end
+end
+return {'ok', mark, items, left}
+""",
+)
+
+# 1 namespace part, 2 id or '', then channel parts. Replies the ancestors, nearest first, each with its index,
+# its writes and its value of every channel that is still sought.
+ANCESTORS = script(
+    """
+local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
+local mark, top = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns))
+if newer(mark) then return {'form', mark} end
+if id == '' then id = top end
+local record = id and redis.call('HGET', key, 'cc' .. ns .. part(id))
+if not record then return {'ok', {}} end
+local sought, count = {}, 0
+for i = 3, #ARGV do sought[ARGV[i]] = true; count = count + 1 end
+local steps = {}
+local _, header = split(record)
+while count > 0 and header[1] ~= '' do
+  id = header[1]
+  local index
+  record, index = unpack(redis.call('HMGET', key, 'cc' .. ns .. part(id), 'wi' .. ns .. part(id)))
+  if not record then break end
+  _, header = split(record)
+  local seeds = {}
+  for list = 6, 7 do
+    for _, slot in ipairs(header[list]) do
+      local colon = string.find(slot, ':', 1, true)
+      local channel = string.sub(slot, 1, colon + tonumber(string.sub(slot, 1, colon - 1)))
+      if sought[channel] then
+        local value = redis.call('HGET', key, 'cv' .. ns .. slot)
+        if value or list == 6 then
+          seeds[#seeds + 1] = {slot, value}
+          sought[channel] = nil
+          count = count - 1
+        end
+      end
+    end
+  end
+  steps[#steps + 1] = {id, index, mget(key, parts('ww' .. ns .. part(id), index)), seeds}
+end
+return {'ok', steps}
+"""
+)
+
+# 1 lease token or '', 2 TTL, 3 mark, 4 field, 5 record
+REQUEST = script(ADMIT, RENEW, "redis.call('HSET', key, ARGV[4], ARGV[5])", FINISH)
+
+# 1 TTL, 2 field, 3 the record as it was read, 4 the record as it should be. Only while nobody holds the
+# thread and nobody has finished the record meanwhile.
+REPAIR = script(
+    """
+local key = KEYS[1]
+if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('HGET', key, ARGV[2]) ~= ARGV[3] then return {'kept'} end
+redis.call('EXPIRE', key, ARGV[1])
+redis.call('HSET', key, ARGV[2], ARGV[4])
+return {'ok'}
+"""
+)
+
+# 1 TTL, 2 how many namespaces the caller saw, then namespace part, greatest id ..., then namespace part,
+# doomed id ... Refuses when a namespace has moved on since, for then the choice may be wrong.
+ERASE = script(
+    """
+local key = KEYS[1]
+local mark = redis.call('HGET', key, 'c')
+if newer(mark) then return {'form', mark} end
+local seen = tonumber(ARGV[2])
+for i = 0, seen - 1 do
+  if (redis.call('HGET', key, 'cl' .. ARGV[3 + 2 * i]) or '') ~= ARGV[4 + 2 * i] then return {'moved'} end
+end
+if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok', 0} end
+
+local doomed, spaces = {}, {}
+for i = 3 + 2 * seen, #ARGV, 2 do
+  if not doomed[ARGV[i]] then doomed[ARGV[i]] = {}; spaces[#spaces + 1] = ARGV[i] end
+  doomed[ARGV[i]][ARGV[i + 1]] = true
+end
+
+local erased = 0
+for _, ns in ipairs(spaces) do
+  local lost, kept, dropped, last = {}, {}, {}, false
+  local id = redis.call('HGET', key, 'cl' .. ns) or ''
+  local function set_next(to)
+    if last then
+      local record = redis.call('HGET', key, last)
+      if prev_of(record) ~= to then redis.call('HSET', key, last, with_prev(record, to)) end
+    elseif to == '' then
+      redis.call('HDEL', key, 'cl' .. ns)
+    else
+      redis.call('HSET', key, 'cl' .. ns, to)
+    end
+  end
+  while id ~= '' do
+    local name = 'cc' .. ns .. part(id)
+    local prev, header = split(redis.call('HGET', key, name))
+    local gone = doomed[ns][id]
+    for list = 6, 7 do
+      for _, slot in ipairs(header[list]) do (gone and lost or kept)['cv' .. ns .. slot] = true end
+    end
+    if gone then
+      local list = 'wi' .. ns .. part(id)
+      drop(key, parts('ww' .. ns .. part(id), redis.call('HGET', key, list)))
+      dropped[#dropped + 1] = name
+      dropped[#dropped + 1] = list
+      erased = erased + 1
+    else
+      set_next(id)
+      last = name
+    end
+    id = prev
+  end
+  set_next('')
+  for name in pairs(lost) do
+    if not kept[name] then dropped[#dropped + 1] = name end
+  end
+  drop(key, dropped)
+end
+return {'ok', erased}
+"""
+)
+
+# 1 TTL. Everything but the request records and the thread's mark.
+WIPE = script(
+    """
+local key = KEYS[1]
+local mark = redis.call('HGET', key, 'c')
+if newer(mark) then return {'form', mark} end
+if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok'} end
+local doomed, records = {}, false
+for _, name in ipairs(redis.call('HKEYS', key)) do
+  local first = string.sub(name, 1, 1)
+  if first == 'w' or (first == 'c' and name ~= 'c') then doomed[#doomed + 1] = name end
+  if first == '[' then records = true end
+end
+if not records then doomed[#doomed + 1] = 'c' end
+drop(key, doomed)
+return {'ok'}
+"""
+)

@@ -1,0 +1,255 @@
+"""Sending a call to the server, once more when that is safe, and turning its faults into ours.
+
+Every script here may be repeated: a checkpoint replaces itself, first-wins and last-wins writes come out the
+same, a record is a whole value. So a call whose reply was lost is sent again once; after that the caller
+learns of it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+from redis import exceptions as faults
+
+from checkpoint import scripts
+from checkpoint.errors import CheckpointError, CheckpointUnavailable, WrongTypeError
+from checkpoint.layout import escape_glob
+from checkpoint.plan import Call, Plan
+
+Result = TypeVar("Result")
+
+REMEDIES: tuple[tuple[type[Exception], str], ...] = (
+    (faults.AuthenticationError, "Check user and password in REDIS_URL"),
+    (
+        faults.NoPermissionError,
+        "Give the user in REDIS_URL the commands that docs/redis.md lists (EXPIRE among them)",
+    ),
+    (
+        faults.OutOfMemoryError,
+        "The server is out of memory: raise maxmemory or lower REDIS_CONTEXT_TTL_SECONDS",
+    ),
+    (faults.ReadOnlyError, "REDIS_URL names a replica: name the primary, or use redis+sentinel://"),
+    (faults.BusyLoadingError, "The server is loading its data: try again shortly"),
+    (faults.MaxConnectionsError, "Every connection is in use: raise max_connections or lower the load"),
+    (faults.ClusterDownError, "The cluster is down: check its nodes"),
+    (faults.TimeoutError, "The server did not answer in time: check its load and the network, then repeat"),
+    (faults.ConnectionError, "Check that the server runs and that REDIS_URL names it, then repeat"),
+)
+
+# A lost connection, a demoted primary: another try gets another connection.
+WORTH_ANOTHER_TRY = (faults.ConnectionError, faults.TimeoutError, faults.ReadOnlyError)
+HOPELESS = (faults.AuthenticationError, faults.MaxConnectionsError)
+
+
+def is_worth_another_try(fault: Exception) -> bool:
+    return isinstance(fault, WORTH_ANOTHER_TRY) and not isinstance(fault, HOPELESS)
+
+
+def translate(fault: Exception, doing: str, key: str) -> CheckpointError:
+    """Our error for one of the client's. The fault's own text is kept to its first word: it may name keys."""
+    text = str(fault)
+    if "WRONGTYPE" in text:
+        return WrongTypeError(key)
+    for kind, remedy in REMEDIES:
+        if isinstance(fault, kind):
+            return CheckpointUnavailable(doing, describe(fault), remedy)
+    for word, kind in (
+        ("OOM", faults.OutOfMemoryError),
+        ("READONLY", faults.ReadOnlyError),
+        ("NOPERM", faults.NoPermissionError),
+    ):
+        # Inside a script these arrive as a plain error whose text begins with the word.
+        if text.startswith(word) or f" {word} " in text:
+            return CheckpointUnavailable(doing, describe(fault), dict(REMEDIES)[kind])
+    return CheckpointUnavailable(doing, describe(fault), "Read the server's log")
+
+
+def describe(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {str(fault)[:200]}"
+
+
+def evalsha(call: Call) -> tuple[Any, ...]:
+    return ("EVALSHA", call.script.digest, len(call.keys), *call.keys, *call.args)
+
+
+def evaluate(call: Call) -> tuple[Any, ...]:
+    return ("EVAL", call.script.text, len(call.keys), *call.keys, *call.args)
+
+
+def transaction(call: Call) -> list[tuple[Any, ...]]:
+    """Guard, the staged fields, the script, settle. All in one MULTI, so all in one round trip.
+
+    The guard has checked the lease, and an expiry between two commands must not split them: the script
+    itself gets no token. EVAL carries the text, for NOSCRIPT inside a transaction would come too late.
+    """
+    inner = call._replace(keys=call.keys[:2], args=(b"", *call.args[1:]))
+    count = len(call.keys)
+    return [
+        ("EVAL", scripts.GUARD.text, count, *call.keys, call.args[0]),
+        (call.stage_command, call.keys[0], *call.staged),
+        evaluate(inner),
+        ("EVAL", scripts.SETTLE.text, count, *call.keys),
+    ]
+
+
+def read_transaction(replies: Sequence[Any]) -> Any:
+    """The guard's refusal, else the script's reply. The first fault inside the transaction is raised."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies[0] if replies[0][0] != b"ok" else replies[2]
+
+
+Command = tuple[Any, ...]
+# Yields commands that belong together (more than one: a transaction), is sent what came back.
+Exchange = Generator[list[Command], Any, Result]
+
+
+def converse(plan: Plan[Result]) -> Exchange[Result]:
+    """The whole conversation of a plan, as plain commands."""
+    try:
+        call = next(plan)
+        while True:
+            call = plan.send((yield from exchange(call)))
+    except StopIteration as done:
+        return cast(Result, done.value)
+
+
+def exchange(call: Call) -> Exchange[Any]:
+    try:
+        try:
+            return (yield from attempt(call))
+        except faults.RedisError as fault:
+            if not is_worth_another_try(fault):
+                raise
+        return (yield from attempt(call))
+    except faults.RedisError as fault:
+        raise translate(fault, call.doing, call.keys[0]) from fault
+
+
+def attempt(call: Call) -> Exchange[Any]:
+    if call.staged:
+        return read_transaction((yield transaction(call)))
+    try:
+        return (yield [evalsha(call)])
+    except faults.NoScriptError:
+        return (yield [evaluate(call)])
+
+
+def ask(doing: str, command: Command) -> Exchange[Any]:
+    """One plain command that may be repeated."""
+    try:
+        try:
+            return (yield [command])
+        except faults.RedisError as fault:
+            if not is_worth_another_try(fault):
+                raise
+        return (yield [command])
+    except faults.RedisError as fault:
+        raise translate(fault, doing, str(command[1])) from fault
+
+
+class Wire:
+    """A sync client's side of the conversation. Safe for many threads; after a fork its pool opens anew.
+
+    `revive` is called when a connection failed, before the second try.
+    """
+
+    def __init__(self, client: Any, revive: Callable[[], None] | None = None) -> None:
+        self.client = client
+        self.revive = revive
+
+    def run(self, talk: Exchange[Result]) -> Result:
+        try:
+            commands = next(talk)
+            while True:
+                try:
+                    reply = self.execute(commands)
+                except faults.RedisError as fault:
+                    self.after(fault)
+                    commands = talk.throw(fault)
+                else:
+                    commands = talk.send(reply)
+        except StopIteration as done:
+            return cast(Result, done.value)
+
+    def execute(self, commands: list[Command]) -> Any:
+        if len(commands) == 1:
+            return self.client.execute_command(*commands[0])
+        pipe = self.client.pipeline(transaction=True)
+        for command in commands:
+            pipe.execute_command(*command)
+        return pipe.execute(raise_on_error=False)
+
+    def after(self, fault: Exception) -> None:
+        if self.revive is not None and isinstance(fault, faults.ConnectionError):
+            self.revive()
+
+    def scan(self, prefix: str) -> Iterator[str]:
+        """Every thread's key once, by SCAN over all nodes."""
+        seen: set[bytes] = set()
+        with translated("scan", prefix):
+            for key in self.client.scan_iter(match=escape_glob(prefix) + "*", count=500, _type="HASH"):
+                if key not in seen:
+                    seen.add(key)
+                    yield key.decode()
+
+    def scan_fields(self, key: str, pattern: str) -> Iterator[tuple[bytes, bytes]]:
+        with translated("scan", key):
+            yield from self.client.hscan_iter(key, match=pattern, count=1000)
+
+
+class AsyncWire:
+    """An async client's side, for one event loop. A cancelled command takes its connection with it."""
+
+    def __init__(self, client: Any, revive: Callable[[], None] | None = None) -> None:
+        self.client = client
+        self.revive = revive
+
+    async def run(self, talk: Exchange[Result]) -> Result:
+        try:
+            commands = next(talk)
+            while True:
+                try:
+                    reply = await self.execute(commands)
+                except faults.RedisError as fault:
+                    await self.after(fault)
+                    commands = talk.throw(fault)
+                else:
+                    commands = talk.send(reply)
+        except StopIteration as done:
+            return cast(Result, done.value)
+
+    async def execute(self, commands: list[Command]) -> Any:
+        if len(commands) == 1:
+            return await self.client.execute_command(*commands[0])
+        pipe = self.client.pipeline(transaction=True)
+        for command in commands:
+            pipe.execute_command(*command)
+        return await pipe.execute(raise_on_error=False)
+
+    async def after(self, fault: Exception) -> None:
+        if self.revive is not None and isinstance(fault, faults.ConnectionError):
+            await asyncio.to_thread(self.revive)
+
+    async def scan(self, prefix: str) -> AsyncIterator[str]:
+        seen: set[bytes] = set()
+        with translated("scan", prefix):
+            async for key in self.client.scan_iter(match=escape_glob(prefix) + "*", count=500, _type="HASH"):
+                if key not in seen:
+                    seen.add(key)
+                    yield key.decode()
+
+    async def scan_fields(self, key: str, pattern: str) -> AsyncIterator[tuple[bytes, bytes]]:
+        with translated("scan", key):
+            async for pair in self.client.hscan_iter(key, match=pattern, count=1000):
+                yield pair
+
+
+@contextmanager
+def translated(doing: str, key: str) -> Iterator[None]:
+    try:
+        yield
+    except faults.RedisError as fault:
+        raise translate(fault, doing, key) from fault
