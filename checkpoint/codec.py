@@ -142,7 +142,7 @@ def decode_value(serde: SerializerProtocol, frame: bytes) -> Any:
 
 
 def refuse_plaintext(serde: SerializerProtocol, kind: str) -> None:
-    """EncryptedSerializer would read an unencrypted value; whoever can write to the server could plant one."""
+    """EncryptedSerializer would read a plain value; whoever can write to the server could plant one."""
     if isinstance(serde, EncryptedSerializer) and "+" not in kind:
         raise UnreadableError("it is not encrypted, and CONTEXT_AES_KEY is set")
 

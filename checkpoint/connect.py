@@ -2,7 +2,9 @@
 
 import asyncio
 import re
-from typing import Any, Self, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import redis
@@ -29,8 +31,8 @@ class EmbeddedClient(redis.Redis):
     server: EmbeddedServer | None = None
 
     @classmethod
-    def join(cls, server: EmbeddedServer, **options: Any) -> Self:
-        client = cls.from_url(server.url, **options)
+    def join(cls, server: EmbeddedServer, **options: Any) -> "EmbeddedClient":
+        client = cast(EmbeddedClient, cls.from_url(server.url, **options))
         client.server = server
         return client
 
@@ -51,7 +53,7 @@ def connect(config: ContextConfig) -> SyncClient:
         check_server(client)
         return client
     server = open_embedded(config.home)
-    return EmbeddedClient.join(server, **options(config))
+    return EmbeddedClient.join(server, **options(config, SYNC))
 
 
 async def connect_async(config: ContextConfig) -> AsyncClient:
@@ -70,7 +72,55 @@ async def connect_async(config: ContextConfig) -> AsyncClient:
     return client
 
 
-def options(config: ContextConfig) -> dict[str, Any]:
+class Kit(NamedTuple):
+    """The classes of one of the client's two worlds. Much of them is untyped."""
+
+    client: Any
+    cluster: Any
+    node: Any
+    sentinel: Any
+    retry: Any
+
+
+SYNC = Kit(redis.Redis, redis.RedisCluster, redis.cluster.ClusterNode, Sentinel, Retry)
+ASYNC = Kit(
+    redis.asyncio.Redis,
+    redis.asyncio.RedisCluster,
+    redis.asyncio.cluster.ClusterNode,
+    AsyncSentinel,
+    redis.asyncio.retry.Retry,
+)
+
+
+def make_client(url: str, config: ContextConfig) -> SyncClient:
+    """A client without any check. A cluster's client asks its nodes for the slots at once."""
+    return cast(SyncClient, build(url, config, SYNC))
+
+
+def make_async_client(url: str, config: ContextConfig) -> AsyncClient:
+    """A client for one event loop, which it joins at its first command."""
+    return cast(AsyncClient, build(url, config, ASYNC))
+
+
+def build(url: str, config: ContextConfig, kit: Kit) -> Any:
+    try:
+        if is_kind(url, "cluster"):
+            nodes, extra = read_nodes(url)
+            start = [kit.node(host, port) for host, port in nodes]
+            return kit.cluster(startup_nodes=start, **cluster_options(config, kit), **extra)
+        if is_kind(url, "sentinel"):
+            nodes, extra = read_nodes(url)
+            service, extra = read_service(url, extra)
+            watchers = kit.sentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
+            return watchers.master_for(service, redis_class=kit.client, **options(config, kit), **extra)
+        return kit.client.from_url(url, **options(config, kit))
+    except faults.RedisError as fault:
+        raise translate(fault, "connect", "") from fault
+    except (TypeError, ValueError) as fault:
+        raise bad_url(fault) from fault
+
+
+def options(config: ContextConfig, kit: Kit) -> dict[str, Any]:
     return {
         "decode_responses": False,
         "protocol": 2,
@@ -78,61 +128,13 @@ def options(config: ContextConfig) -> dict[str, Any]:
         "socket_connect_timeout": config.connect_timeout_seconds,
         "max_connections": config.max_connections,
         # wire.py repeats what may be repeated; the client's own ten tries would hide a dead server for long.
-        "retry": Retry(NoBackoff(), 0),
+        "retry": kit.retry(NoBackoff(), 0),
     }
 
 
-def make_client(url: str, config: ContextConfig) -> SyncClient:
-    """A client without any check. A cluster's client asks its nodes for the slots at once."""
-    try:
-        if is_kind(url, "cluster"):
-            nodes, extra = read_nodes(url)
-            return redis.RedisCluster(
-                startup_nodes=[redis.cluster.ClusterNode(host, port) for host, port in nodes],
-                **cluster_options(config),
-                **extra,
-            )
-        if is_kind(url, "sentinel"):
-            nodes, extra = read_nodes(url)
-            service, extra = read_service(url, extra)
-            sentinels = Sentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
-            return sentinels.master_for(service, redis_class=redis.Redis, **options(config), **extra)
-        return redis.Redis.from_url(url, **options(config))
-    except faults.RedisError as fault:
-        raise translate(fault, "connect", "") from fault
-    except (TypeError, ValueError) as fault:
-        raise bad_url(fault) from fault
-
-
-def make_async_client(url: str, config: ContextConfig) -> AsyncClient:
-    """A client for one event loop, which it joins at its first command."""
-    try:
-        if is_kind(url, "cluster"):
-            nodes, extra = read_nodes(url)
-            return redis.asyncio.RedisCluster(
-                startup_nodes=[redis.asyncio.cluster.ClusterNode(host, port) for host, port in nodes],
-                **cluster_options(config),
-                **extra,
-            )
-        if is_kind(url, "sentinel"):
-            nodes, extra = read_nodes(url)
-            service, extra = read_service(url, extra)
-            sentinels = AsyncSentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
-            return sentinels.master_for(
-                service, redis_class=redis.asyncio.Redis, **async_options(config), **extra
-            )
-        return redis.asyncio.Redis.from_url(url, **async_options(config))
-    except (TypeError, ValueError) as fault:
-        raise bad_url(fault) from fault
-
-
-def async_options(config: ContextConfig) -> dict[str, Any]:
-    return options(config) | {"retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
-
-
-def cluster_options(config: ContextConfig) -> dict[str, Any]:
+def cluster_options(config: ContextConfig, kit: Kit) -> dict[str, Any]:
     # A cluster's client needs its own retries: that is how it follows a slot that moved.
-    return {name: value for name, value in options(config).items() if name != "retry"}
+    return {name: value for name, value in options(config, kit).items() if name != "retry"}
 
 
 def sentinel_options(config: ContextConfig, extra: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
     plain = urlunsplit(
         ("rediss" if url.startswith("rediss") else "redis", "host", "", urlencode(parse_qsl(parts.query)), "")
     )
-    parsed = redis.connection.parse_url(plain)
+    parsed: dict[str, Any] = cast(Any, redis.connection).parse_url(plain)
     parsed.pop("host", None)
     if parsed.pop("connection_class", None) is redis.SSLConnection:
         extra["ssl"] = True
@@ -196,24 +198,25 @@ def refuse_decoding(client: Any) -> None:
 def check_server(client: SyncClient) -> None:
     """Reach the server once: a wrong address, password or version is told here and not in the first turn."""
     refuse_decoding(client)
-    try:
-        info = client.execute_command("INFO", "server", **any_node(client))
-    except faults.NoPermissionError:
-        return
-    except faults.RedisError as fault:
-        raise translate(fault, "connect", "") from fault
-    check_version(info)
+    with version_wanted():
+        check_version(cast(Any, client).execute_command("INFO", "server", **any_node(client)))
 
 
 async def check_async_server(client: AsyncClient) -> None:
     refuse_decoding(client)
+    with version_wanted():
+        check_version(await cast(Any, client).execute_command("INFO", "server", **any_node(client)))
+
+
+@contextmanager
+def version_wanted() -> Iterator[None]:
+    """A user without the right to ask for INFO may still use the server."""
     try:
-        info = await client.execute_command("INFO", "server", **any_node(client))
+        yield
     except faults.NoPermissionError:
-        return
+        pass
     except faults.RedisError as fault:
         raise translate(fault, "connect", "") from fault
-    check_version(info)
 
 
 def any_node(client: Any) -> dict[str, str]:

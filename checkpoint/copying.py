@@ -5,8 +5,8 @@ from typing import Any
 
 from checkpoint import scripts
 from checkpoint.codec import Header, pack_header
-from checkpoint.errors import CannotRestoreError, CheckpointError
-from checkpoint.layout import part, read_parts, to_text, value_field, writes_field
+from checkpoint.errors import CannotRestoreError
+from checkpoint.layout import read_parts, to_text, value_field
 from checkpoint.plan import (
     LARGEST_PAGE,
     LARGEST_SCRIPT_BYTES,
@@ -43,8 +43,7 @@ def read_items(plans: Plans, source: object) -> Plan[list[Any]]:
     while True:
         call = Call("copy_thread", scripts.PAGE, (key,), (b"1", LARGEST_PAGE, PAGE_BYTES, b"", b"", *heads))
         reply = yield call
-        if check_status(reply, call, source) == b"moved":
-            raise CheckpointError(f"{key} was pruned while it was copied; copy it again")
+        check_status(reply, call, source)
         items.extend(reply[2])
         if not reply[3]:
             return items
@@ -58,20 +57,20 @@ def copy_calls(
     namespace = read_parts(space)[0]
     place = where(source, namespace, to_text(checkpoint_id))
     _, header, payload = split(record, place)
-    values = [(slot, frame) for slot, frame in pick_values(header, frames, place) if (space, slot) not in sent]
+    values = [
+        (slot, frame) for slot, frame in pick_values(header, frames, place) if (space, slot) not in sent
+    ]
     sent.update((space, slot) for slot, _ in values)
+    target = target._replace(namespace=namespace, checkpoint_id=to_text(checkpoint_id))
     head = (space, checkpoint_id, pack_header(header), payload, 0)
-    calls = []
     if sum(len(frame) for _, frame in values) <= LARGEST_SCRIPT_BYTES:
         pairs = tuple(piece for pair in values for piece in pair)
-        calls.append(plans.write_call("copy_thread", scripts.PUT, target, head + pairs))
+        calls = [plans.write_call("copy_thread", scripts.PUT, target, head + pairs)]
     else:
         staged = tuple(p for slot, frame in values for p in (value_field(namespace, slot), frame))
-        calls.append(plans.write_call("copy_thread", scripts.PUT, target, head, staged))
-    at = space + part(to_text(checkpoint_id))
+        calls = [plans.write_call("copy_thread", scripts.PUT, target, head, staged=staged)]
     for task, batch in zip(read_parts(index or b""), batches, strict=True):
-        field = writes_field(namespace, to_text(checkpoint_id), task)
-        calls.append(plans.writes_call("copy_thread", target, at, task, field, batch or b""))
+        calls.append(plans.writes_call("copy_thread", target, task, batch or b""))
     return calls
 
 

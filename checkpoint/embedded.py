@@ -75,8 +75,8 @@ def open_embedded(home: Path) -> EmbeddedServer:
             presence = connect_to(path)
     except OSError as fault:
         raise EmbeddedServerError(
-            f"the embedded server in {home} cannot be used: {fault}. "
-            "Set BUSINESS_ASSISTANT_HOME to a folder that can be written, or REDIS_URL to a server"
+            f"{home} cannot be used: {fault}",
+            "Set BUSINESS_ASSISTANT_HOME to a folder that can be written, or REDIS_URL to a server",
         ) from fault
     return EmbeddedServer("unix://" + quote(str(path)), started, home, path, presence)
 
@@ -91,13 +91,13 @@ def socket_path(home: Path) -> Path:
     path = folder / "valkey.sock"
     if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
         raise EmbeddedServerError(
-            f"{home} and {folder} are both too long for a socket ({LONGEST_SOCKET_PATH} bytes). "
-            "Set BUSINESS_ASSISTANT_HOME to a shorter path"
+            f"{home} and {folder} are both too long for a socket ({LONGEST_SOCKET_PATH} bytes)",
+            "Set BUSINESS_ASSISTANT_HOME to a shorter path",
         )
     folder.mkdir(exist_ok=True, mode=0o700)
     status = folder.lstat()
     if folder.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise EmbeddedServerError(f"{folder} belongs to someone else or is open to others; remove it")
+        raise EmbeddedServerError(f"{folder} belongs to someone else or is open to others", "Remove it")
     return path
 
 
@@ -113,8 +113,8 @@ def hold_lock(home: Path) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise EmbeddedServerError(
-                        f"another process holds {file.name} for more than {START_SECONDS:.0f} s; "
-                        "end it, or set REDIS_URL to a server"
+                        f"another process holds {file.name} for more than {START_SECONDS:.0f} s",
+                        "End it, or set REDIS_URL to a server",
                     ) from None
                 time.sleep(0.02)
         yield
@@ -154,14 +154,12 @@ def answers(path: Path) -> bool:
         except ConnectionError:
             reply = b""
         except TimeoutError:
-            raise EmbeddedServerError(
-                f"the server on {path} accepts connections but does not answer; end that process"
-            ) from None
+            raise EmbeddedServerError(f"what listens on {path} does not answer", "End that process") from None
         if reply.startswith(b"+PONG"):
             return True
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
-                f"the server on {path} is not ready after {START_SECONDS:.0f} s: {reply!r}"
+                f"the server on {path} is not ready after {START_SECONDS:.0f} s: {reply!r}", "Read its log"
             )
         time.sleep(0.02)
 
@@ -195,9 +193,8 @@ def start_server(home: Path, path: Path) -> None:
             break
         time.sleep(0.01)
     raise EmbeddedServerError(
-        f"the embedded server did not start in {home}: "
-        f"{(done.stdout + done.stderr).strip() or last_lines(log)}. "
-        "See that file, or set REDIS_URL to a server"
+        f"it did not start in {home}: {(done.stdout + done.stderr).strip() or last_lines(log)}",
+        f"Read {log}, or set REDIS_URL to a server",
     )
 
 
@@ -214,8 +211,8 @@ def has_died(home: Path) -> bool:
 
 def last_lines(log: Path) -> str:
     with suppress(OSError):
-        return f"{log}: " + " / ".join(log.read_text(errors="replace").splitlines()[-3:])
-    return str(log)
+        return " / ".join(log.read_text(errors="replace").splitlines()[-3:])
+    return "it left no log"
 
 
 def end_if_alone(link: socket.socket, path: Path) -> None:

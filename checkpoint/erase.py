@@ -132,8 +132,7 @@ def read_stored(key: str) -> Plan[tuple[list[Stored], dict[str, str]]]:
     while True:
         call = Call("prune", scripts.PAGE, (key,), (b"0", 2000, PAGE_BYTES, b"", b"", *heads))
         reply = yield call
-        if check_status(reply, call, key) == b"moved":
-            raise CheckpointError(f"{key} was changed while it was read; try again")
+        check_status(reply, call, key)
         for item in (read_item(key, *found) for found in reply[2]):
             latest.setdefault(item.namespace, item.id)
             stored.append(item)

@@ -78,5 +78,8 @@ class CannotRestoreError(CheckpointError):
         self.where = dict(where)
 
 
-class EmbeddedServerError(CheckpointError):
+class EmbeddedServerError(CheckpointUnavailable):
     """The embedded server could not be started or stopped."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__("embedded server", problem, remedy)

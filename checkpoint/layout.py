@@ -40,7 +40,7 @@ def sibling_key(kind: SiblingKind, context_key: str) -> str:
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8, whose byte order equals code point order. BadRequestError for a lone surrogate, no text at all."""
+    """UTF-8: its byte order equals code point order. BadRequestError for a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError as fault:

@@ -8,6 +8,7 @@ import os
 from base64 import urlsafe_b64encode
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -27,7 +28,6 @@ from checkpoint.codec import UnreadableError
 from checkpoint.errors import (
     BadRequestError,
     CannotRestoreError,
-    CheckpointError,
     LeaseLostError,
     NewerFormatError,
 )
@@ -189,7 +189,7 @@ class Plans:
         staged = tuple(
             piece for slot, value in encoded.values for piece in (value_field(target.namespace, slot), value)
         )
-        return self.write_call("put", scripts.PUT, target, head, staged)
+        return self.write_call("put", scripts.PUT, target, head, staged=staged)
 
     def write_call(
         self,
@@ -197,6 +197,7 @@ class Plans:
         script: scripts.Script,
         target: Target,
         args: tuple[bytes | str | int, ...],
+        *,
         staged: tuple[bytes, ...] = (),
         stage_command: str = "HSET",
     ) -> Call:
@@ -220,23 +221,26 @@ class Plans:
         if not writes:
             return
         batch = codec.encode_writes(serde, writes, task_path, self.compress_from)
-        at = part(target.namespace) + part(target.checkpoint_id)
-        field = writes_field(target.namespace, target.checkpoint_id, task_id)
-        call = self.writes_call("put_writes", target, at, task_id, field, batch)
+        call = self.writes_call("put_writes", target, task_id, batch)
         if check_status((yield call), call, target.thread_id) == b"merge":
-            call = self.merge_call("put_writes", target, at, task_id, batch)
+            call = self.merge_call("put_writes", target, task_id, batch)
             check_status((yield call), call, target.thread_id)
 
-    def writes_call(
-        self, doing: str, target: Target, at: bytes, task_id: str, field: bytes, batch: bytes
-    ) -> Call:
+    def writes_call(self, doing: str, target: Target, task_id: str, batch: bytes) -> Call:
+        """A batch of a task's writes for the target's checkpoint; a large one is staged."""
         if len(batch) <= LARGEST_SCRIPT_BYTES:
-            return self.merge_call(doing, target, at, task_id, batch)
-        args = (at, part(task_id), b"", b"1")
-        return self.write_call(doing, scripts.WRITES, target, args, (field, batch), "HSETNX")
+            return self.merge_call(doing, target, task_id, batch)
+        field = writes_field(target.namespace, target.checkpoint_id or "", task_id)
+        args = (self.place(target), part(task_id), b"", b"1")
+        staged = (field, batch)
+        return self.write_call(doing, scripts.WRITES, target, args, staged=staged, stage_command="HSETNX")
 
-    def merge_call(self, doing: str, target: Target, at: bytes, task_id: str, batch: bytes) -> Call:
-        return self.write_call(doing, scripts.WRITES, target, (at, part(task_id), batch, b""))
+    def merge_call(self, doing: str, target: Target, task_id: str, batch: bytes) -> Call:
+        args = (self.place(target), part(task_id), batch, b"")
+        return self.write_call(doing, scripts.WRITES, target, args)
+
+    def place(self, target: Target) -> bytes:
+        return part(target.namespace) + part(target.checkpoint_id or "")
 
     def get_tuple(self, serde: SerializerProtocol, config: RunnableConfig) -> Plan[CheckpointTuple | None]:
         target = read_target(config)
@@ -247,7 +251,7 @@ class Plans:
         check_status(reply, call, target.thread_id)
         if len(reply) < 2 or reply[1] is None:
             return None
-        return read_tuple(serde, target.thread_id, reply[1])
+        return read_tuple(serde, open_item(serde, target.thread_id, reply[1]))
 
     def get_channel(self, serde: SerializerProtocol, target: Target, channel: str) -> Plan[Any]:
         """One channel's value of a checkpoint, or None when the checkpoint or the value does not exist."""
@@ -270,6 +274,7 @@ class Plans:
         key: str,
         namespace: str | None,
         only: str | None,
+        *,
         filter: Mapping[str, Any] | None,
         before: str | None,
         limit: int | None,
@@ -278,18 +283,24 @@ class Plans:
         if (limit is not None and limit <= 0) or (only and before and only >= before):
             return None
         size = FIRST_PAGE if limit is None or filter else min(limit, LARGEST_PAGE)
-        heads = () if namespace is None else (part(namespace), b"")
+        heads: tuple[bytes, ...] = () if namespace is None else (part(namespace), b"")
         return Cursor(key, thread_id, filter, before or "", only or "", limit, size, heads)
 
     def list_page(
         self, serde: SerializerProtocol, cursor: Cursor
     ) -> Plan[tuple[list[CheckpointTuple], Cursor | None]]:
         """The next page's matches, newest first, and where to go on."""
-        args = (b"1", cursor.size, PAGE_BYTES, to_bytes(cursor.before), to_bytes(cursor.only), *cursor.heads)
+        args: tuple[bytes | int, ...] = (
+            b"1",
+            cursor.size,
+            PAGE_BYTES,
+            to_bytes(cursor.before),
+            to_bytes(cursor.only),
+            *cursor.heads,
+        )
         call = Call("list", scripts.PAGE, (cursor.key,), args)
         reply = yield call
-        if check_status(reply, call, cursor.thread_id) == b"moved":
-            raise CheckpointError(f"{cursor.key} was pruned while it was listed; list it again")
+        check_status(reply, call, cursor.thread_id)
         _, mark, items, heads = reply
         if mark is None:
             return [], None
@@ -356,36 +367,36 @@ def split(record: bytes, place: Mapping[str, object]) -> tuple[str, codec.Header
         raise CannotRestoreError(str(fault), place) from fault
 
 
-def read_tuple(serde: SerializerProtocol, thread_id: object, item: Sequence[Any]) -> CheckpointTuple:
-    """A checkpoint as the server gave it. Raises CannotRestoreError naming the part that is bad."""
-    namespace, checkpoint_id = read_parts(item[0])[0], to_text(item[1])
-    _, header, payload = split(item[2], where(thread_id, namespace, checkpoint_id))
-    return build_tuple(
-        serde, thread_id, namespace, checkpoint_id, header,
-        restore(serde, payload, where(thread_id, namespace, checkpoint_id)), item,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Opened:
+    """A checkpoint as the server gave it, with its record read and its values and writes still closed."""
+
+    place: dict[str, object]
+    header: codec.Header
+    content: Sequence[Any]
+    item: Sequence[Any]
 
 
-def build_tuple(
-    serde: SerializerProtocol,
-    thread_id: object,
-    namespace: str,
-    checkpoint_id: str,
-    header: codec.Header,
-    content: Sequence[Any],
-    item: Sequence[Any],
-) -> CheckpointTuple:
-    values = read_values(serde, header, item[3], where(thread_id, namespace, checkpoint_id))
+def open_item(serde: SerializerProtocol, thread_id: object, item: Sequence[Any]) -> Opened:
+    place = where(thread_id, read_parts(item[0])[0], to_text(item[1]))
+    _, header, payload = split(item[2], place)
+    return Opened(place, header, restore(serde, payload, place), item)
+
+
+def read_tuple(serde: SerializerProtocol, opened: Opened) -> CheckpointTuple:
+    """The whole checkpoint. Raises CannotRestoreError naming the part that is bad."""
+    place, header, content = opened.place, opened.header, opened.content
+    values = read_values(serde, header, opened.item[3], place)
     if len(content) > 2:
         values.update(content[2])
-    parent = header.parent
+    thread_id, namespace, checkpoint_id = place["thread"], str(place["namespace"]), str(place["checkpoint"])
     checkpoint = {**content[0], "channel_values": values, "channel_versions": codec.read_versions(header)}
     return CheckpointTuple(
         config=make_config(thread_id, namespace, checkpoint_id),
         checkpoint=cast(Checkpoint, checkpoint),
         metadata=content[1],
-        parent_config=make_config(thread_id, namespace, parent) if parent else None,
-        pending_writes=read_pending(serde, item[4], item[5], where(thread_id, namespace, checkpoint_id)),
+        parent_config=make_config(thread_id, namespace, header.parent) if header.parent else None,
+        pending_writes=read_pending(serde, opened.item[4], opened.item[5], place),
     )
 
 
@@ -420,19 +431,10 @@ def match_items(
     serde: SerializerProtocol, thread_id: object, items: Sequence[Any], cursor: Cursor
 ) -> Iterator[CheckpointTuple]:
     """The items that fit the filter, up to the limit. Only those that fit are read in full."""
-    left = cursor.left
-    for item in items:
-        namespace, checkpoint_id = read_parts(item[0])[0], to_text(item[1])
-        place = where(thread_id, namespace, checkpoint_id)
-        _, header, payload = split(item[2], place)
-        content = restore(serde, payload, place)
-        if cursor.filter and not fits(content[1], cursor.filter):
-            continue
-        yield build_tuple(serde, thread_id, namespace, checkpoint_id, header, content, item)
-        if left is not None:
-            left -= 1
-            if left == 0:
-                return
+    opened = (open_item(serde, thread_id, item) for item in items)
+    fitting = (found for found in opened if not cursor.filter or fits(found.content[1], cursor.filter))
+    for found in islice(fitting, cursor.left):
+        yield read_tuple(serde, found)
 
 
 def fits(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -66,7 +66,7 @@ class ContextSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Cursor | None:
-        """Where a listing begins: in the config's thread, or in that of `key`, whose id comes with its page."""
+        """Where a listing begins: in the config's thread, or in that of `key`."""
         found: Mapping[str, Any] = (config or {}).get("configurable") or {}
         thread_id = read_target(config).thread_id if config else None
         bounds: Mapping[str, Any] = cast(Mapping[str, Any], before or {})
@@ -77,9 +77,9 @@ class ContextSaver(BaseCheckpointSaver[str]):
             key or context_key(self.plans.prefix, thread_id),
             namespace,
             only or None,
-            filter,
-            bounds.get("checkpoint_id") or None,
-            limit,
+            filter=filter,
+            before=bounds.get("checkpoint_id") or None,
+            limit=limit,
         )
 
 

@@ -306,8 +306,11 @@ local function record_of(head, id) return redis.call('HGET', key, 'cc' .. head[1
 for _, head in ipairs(heads) do
   if only ~= '' then
     head[2] = record_of(head, only) and only or ''
-  elseif head[2] == '' then
-    head[2] = redis.call('HGET', key, 'cl' .. head[1]) or ''
+  elseif head[2] == '' or not record_of(head, head[2]) then
+    -- The beginning; or the place where the last page ended has been pruned, and the next lower id is sought.
+    local bound, id = head[2], redis.call('HGET', key, 'cl' .. head[1]) or ''
+    while bound ~= '' and id ~= '' and above(id, bound) do id = prev_of(record_of(head, id)) end
+    head[2] = id
   end
   if before ~= '' and head[2] ~= '' and not above(before, head[2]) then
     local record = record_of(head, before)
@@ -324,7 +327,6 @@ while #items < most and size < bytes do
   end
   if not best then break end
   local record = record_of(best, best[2])
-  if not record then return {'moved'} end
   local item = whole and load(key, best[1], best[2]) or {best[1], best[2], record}
   items[#items + 1] = item
   size = size + #record

@@ -1,4 +1,4 @@
-"""The savers against LangGraph's own conformance suite: every capability, async and sync, on each topology."""
+"""The savers against LangGraph's own conformance suite: every capability, async and sync."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
