@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path as File
+from types import FrameType
 from typing import Annotated, Any
 
 import uvicorn
@@ -34,12 +35,12 @@ from api.events import EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
+from api.sweeper import Sweeper
 from api.turns import Ask, Desk, StreamTurn
 from api.workers import WorkerPool
-from checkpoint.connect import connect
 from checkpoint.errors import CheckpointUnavailable
-from checkpoint.window import restore
-from graph.compose import Assistant, open_assistant
+from checkpoint.requests import sweep
+from graph.compose import Assistant, open_assistant, window_of
 from graph.run import BadTextError, check_text, stream_turn
 from graph.settings import Settings
 from nodes.contracts import Caller, Language
@@ -86,11 +87,11 @@ def create_app(
 ) -> FastAPI:
     """The door around one open assistant, which the caller opens and closes.
 
-    `client` is a Redis client for the leases (default: one of its own, by the saver's settings).
+    `client` is the Redis client for the leases; by default the saver's own.
     """
     config = assistant.saver.config
     keeper = LeaseKeeper(
-        client if client is not None else connect(config),
+        assistant.saver.wire.client if client is None else client,
         prefix=config.key_prefix,
         lease_ms=lease_ms,
     )
@@ -104,7 +105,10 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        sweeper = Sweeper(lambda now: sweep(assistant.saver, now=now))
+        sweeper.start()
         yield
+        sweeper.close()
         await run_in_threadpool(desk.close, grace_seconds)
 
     app = FastAPI(
@@ -169,15 +173,9 @@ def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: 
         _require_thread(keeper, thread_id)
         return list(assistant.saver.list_requests(thread_id))
 
-    def window_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
+    def view_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
         _require_thread(keeper, thread_id)
-        services = assistant.services
-        window = restore(
-            assistant.saver.restore_window(thread_id),
-            limits=services.limits,
-            may_see=partial(services.may_see, caller),
-            language=language,
-        )
+        window = window_of(assistant, thread_id, caller, language)
         messages = [WindowMessage(role=role, content=content) for role, content in window.messages]
         return WindowView(**window.report(), messages=messages)
 
@@ -189,7 +187,7 @@ def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: 
 
     @app.get("/api/threads/{thread_id:path}/window", responses=known, summary="What a model would see")
     async def window(thread_id: ThreadHere, caller: CallerHere, language: Language = "zh") -> WindowView:
-        return await run_in_threadpool(window_of, thread_of(caller, thread_id), caller, language)
+        return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language)
 
     @app.delete("/api/threads/{thread_id:path}", status_code=204, responses=known, summary="Erase a thread")
     async def erase(thread_id: ThreadHere, caller: CallerHere) -> Response:
@@ -309,6 +307,14 @@ class DrainingServer(uvicorn.Server):
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             self._announce(address_of(self.config.host, port))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """A signal ends the server, not the process: what was opened around it is still closed in order.
+
+        The second one waits for nothing.
+        """
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._desk.drain()

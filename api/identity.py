@@ -10,12 +10,13 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from api.problems import Refusal
+from graph.settings import SettingsError
 from nodes.contracts import Caller
 
 LOCAL = Caller()
 
 
-class BindRefusedError(ValueError):
+class BindRefusedError(SettingsError):
     """The server would be reachable by callers it cannot tell apart."""
 
 

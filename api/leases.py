@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any, Literal
 
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from checkpoint.config import DEFAULT_PREFIX
-from checkpoint.errors import CheckpointUnavailable
+from checkpoint.errors import CheckpointUnavailable, EmbeddedServerError
 from checkpoint.layout import context_key, sibling_key
 
 LEASE_MS = 15_000
@@ -34,7 +35,10 @@ STOP_MS = 60_000
 # KEYS lease, once.  ARGV token, lease ms, may take ("1"/"0"), client id, fingerprint, request id, once ms.
 # A claim is "<fingerprint> <request id> <token>". Its number in the order of claims bounds the key.
 _TAKE = """
-local function take() return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) end
+-- A token that is already there is our own: the first reply was lost and the script came again.
+local function take()
+  return redis.call('GET', KEYS[1]) == ARGV[1] or redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+end
 local function busy() return {'busy', tostring(redis.call('PTTL', KEYS[1]))} end
 if ARGV[4] == '' then
   if ARGV[3] == '0' then return {'unknown'} end
@@ -45,6 +49,7 @@ local claim = redis.call('HGET', KEYS[2], 'c' .. ARGV[4])
 local request = ARGV[6]
 if claim then
   local print, known, token = string.match(claim, '^(%S+) (%S+) (%S+)$')
+  if token == ARGV[1] then return {'taken', known} end
   if print ~= ARGV[5] then return {'other', known} end
   local outcome = redis.call('HGET', KEYS[2], 'o' .. known)
   if outcome then return {'ended', known, outcome} end
@@ -364,16 +369,26 @@ class LeaseKeeper:
     def _script(self, text: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         return self._call(self._scripts[text], keys=keys, args=arguments)
 
-    @staticmethod
-    def _call(command: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _call(self, command: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Every command here may be sent twice, so one that met a dead connection is."""
         try:
-            return command(*args, **kwargs)
-        except RedisError as error:
+            try:
+                return command(*args, **kwargs)
+            except RedisConnectionError:
+                self._revive()
+                return command(*args, **kwargs)
+        except (RedisError, EmbeddedServerError) as error:
             raise CheckpointUnavailable(
                 "the thread's lease",
                 f"Redis did not do it ({type(error).__name__})",
                 "Check that Redis runs and that REDIS_URL names it",
             ) from error
+
+    def _revive(self) -> None:
+        """An embedded server that died is started again; any other one is somebody else's."""
+        server = getattr(self._client, "server", None)
+        if server is not None:
+            server.revive()
 
 
 @contextmanager

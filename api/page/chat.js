@@ -1,6 +1,6 @@
 // The conversation: one request at a time, its entries, and the buttons that lead on from them.
 
-import { ConnectionLost, Problem, ask, erase, requestsOf, stop } from "./stream.js";
+import { ConnectionLost, Problem, answersOf, ask, erase, requestsOf, stop } from "./stream.js";
 import { element, renderText } from "./render.js";
 import { COMMANDS, preferredLanguage, showWords, wordsOf } from "./words.js";
 
@@ -12,7 +12,7 @@ const message = byId("message");
 
 let language = preferredLanguage();
 let words = wordsOf(language);
-let threadId = currentThread();
+let threadId = "";
 let isRunning = false;
 let entries = [];
 
@@ -21,11 +21,9 @@ function newId() {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-function currentThread() {
-  const named = new URLSearchParams(location.search).get("thread");
-  const id = named || localStorage.getItem("thread") || newId();
-  keepThread(id);
-  return id;
+// The thread that the address or this browser remembers; null when there is none yet.
+function rememberedThread() {
+  return new URLSearchParams(location.search).get("thread") || localStorage.getItem("thread");
 }
 
 function keepThread(id) {
@@ -228,7 +226,7 @@ function showEnding(theirs, { name, data, shown }) {
   }
   showDone(theirs, data, shown);
   entries.push({ done: data, shown });
-  progress.textContent = data.status === "needs_input" ? words.needsInput : words.finished;
+  progress.textContent = words.endings[data.status] || "";
 }
 
 function showFailure({ entry, body }, error, request) {
@@ -252,33 +250,41 @@ function showEntries() {
     if (entry.mine) addMine(entry.mine);
     else showDone(addTheirs(), entry.done, entry.shown);
   }
+  scrollDown();
 }
 
-// Without kept entries the log of requests still says what was asked and how it ended.
+// Without kept entries the log of requests still says what was asked and how it ended, and the window
+// still has the last answers.
 async function showRequests() {
   let records = [];
+  let answers = new Map();
   try {
     records = await requestsOf(threadId);
+    if (records.length) answers = await answersOf(threadId, language);
   } catch (error) {
     if (!(error instanceof Problem) && !(error instanceof ConnectionLost)) throw error;
     progress.textContent = error.message || words.lost;
   }
   if (entries.length) return;
-  for (const record of records) {
-    addMine(record.question);
-    const { entry } = addTheirs();
-    addMark(entry, record.status === "running" ? words.running : words.past);
-  }
+  for (const record of records) showRecord(record, answers.get(record.question));
   const last = records.at(-1);
   if (last && isUnfinished({ status: last.status })) offerRetry(log.lastElementChild);
+  scrollDown();
+}
+
+function showRecord(record, answer) {
+  addMine(record.question);
+  const { entry, body } = addTheirs();
+  if (answer) renderText(body, answer, () => null);
+  else addMark(entry, record.status === "running" ? words.running : words.past);
 }
 
 function openThread(id) {
-  threadId = id;
-  keepThread(id);
+  threadId = id || newId();
+  keepThread(threadId);
   entries = keptEntries();
   showEntries();
-  if (!entries.length) showRequests();
+  if (id && !entries.length) showRequests();
   progress.textContent = "";
 }
 
@@ -320,7 +326,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 byId("new-thread").addEventListener("click", () => {
-  openThread(newId());
+  openThread(null);
   message.focus();
 });
 
@@ -335,7 +341,7 @@ byId("erase-thread").addEventListener("click", async () => {
     }
   }
   sessionStorage.removeItem(`entries:${threadId}`);
-  openThread(newId());
+  openThread(null);
 });
 
 byId("language").addEventListener("change", (event) => {
@@ -344,5 +350,5 @@ byId("language").addEventListener("change", (event) => {
 });
 
 setLanguage(language);
-openThread(threadId);
+openThread(rememberedThread());
 message.focus();

@@ -42,6 +42,17 @@ export async function requestsOf(threadId) {
   }
 }
 
+// The answers that a model would still see, by their question.
+export async function answersOf(threadId, language) {
+  const address = `/api/threads/${encodeURIComponent(threadId)}/window?language=${language}`;
+  const { messages } = await (await send("GET", address)).json();
+  const answers = new Map();
+  messages.forEach(({ role, content }, place) => {
+    if (role === "assistant") answers.set(messages[place - 1]?.content, content);
+  });
+  return answers;
+}
+
 async function send(method, address, body) {
   const options = { method, credentials: "same-origin", cache: "no-store" };
   if (body) {
