@@ -1,5 +1,6 @@
 """The turn as a compiled graph: the step table, the routes, and nothing else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,11 +9,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from checkpoint.window import WindowLimits
-from collections.abc import Callable, Sequence
 from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
-from nodes.answer.step import AnswerReads, AnswerWrites, make_answer
+from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, Screen
 from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
 from nodes.clarify.suggest import SuggestReads, SuggestWrites, make_suggest
 from nodes.contracts import (
@@ -20,7 +20,6 @@ from nodes.contracts import (
     Clock,
     CompanyDirectory,
     FactStore,
-    Metric,
     NewId,
     Provider,
     ReadIntent,
@@ -40,15 +39,15 @@ class Services:
 
     read_intent: ReadIntent
     directory: CompanyDirectory
-    metrics: Sequence[Metric]
     facts: FactStore
     retriever: Retriever
     provider: Provider
     may_see: SourceGuard
     audience: Callable[[Caller], str]
+    screen: Screen
     clock: Clock
     new_id: NewId
-    limits: WindowLimits = WindowLimits()
+    limits: WindowLimits = WindowLimits()  # noqa: RUF009 - frozen
     follow_up: FollowUp = "confirm"
 
 
@@ -60,20 +59,17 @@ def steps_of(services: Services) -> list[Step]:
         clock=services.clock,
         new_id=services.new_id,
     )
-    clarify = Clarifier(
-        services.directory, services.facts, services.metrics, services.read_intent, services.new_id
-    )
+    clarify = Clarifier(services.directory, services.facts, services.read_intent, services.new_id)
     suggest = make_suggest(
         read_intent=services.read_intent,
         directory=services.directory,
-        metrics=services.metrics,
         may_see=services.may_see,
         limits=services.limits,
     )
-    answer = make_answer(
+    answer = Answerer(
         directory=services.directory,
-        metrics=services.metrics,
         provider=services.provider,
+        screen=services.screen,
         may_see=services.may_see,
         limits=services.limits,
         clock=services.clock,
@@ -101,9 +97,7 @@ def steps_of(services: Services) -> list[Step]:
     ]
 
 
-def build_graph(
-    services: Services, saver: BaseCheckpointSaver[Any] | None, caller_of: CallerOf
-) -> TurnGraph:
+def build_graph(services: Services, saver: BaseCheckpointSaver[Any] | None, caller_of: CallerOf) -> TurnGraph:
     """Compile the turn. `caller_of` says whose permissions count: the door's, or a fixed local caller."""
     builder = StateGraph(TurnState, RequestContext, input_schema=TurnInput)
     for step in steps_of(services):

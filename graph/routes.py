@@ -1,6 +1,6 @@
 """Where a turn goes next. Pure functions of narrow views; none of them can name history.
 
-The resume point is the first missing of intent, evidence, answer. There is no stage marker to get out of step.
+The resume point is the first missing of intent, evidence, answer. No stage marker can get out of step.
 """
 
 from collections.abc import Callable

@@ -18,7 +18,7 @@ from nodes.answer.step import TurnInterrupted
 from nodes.clarify.step import PAGE_SIZE
 from nodes.contracts import Caller, InputKind, Outcome, Request, Usage, WindowReport
 from nodes.gate import BadTextError, check_text
-from nodes.notices import closed, notice
+from nodes.notices import closed, empty_window, notice
 
 __all__ = [
     "BadTextError",
@@ -78,15 +78,7 @@ class TurnResult:
     answer: dict[str, Any] | None = None
     clarification: dict[str, Any] | None = None
     notice: str | None = None
-    window: WindowReport = field(
-        default_factory=lambda: {
-            "turns": 0,
-            "omitted_turns": 0,
-            "cut_bytes": 0,
-            "bytes": 0,
-            "reasons": [],
-        }
-    )
+    window: WindowReport = field(default_factory=empty_window)
     decision_digest: str | None = None
     usage: Usage | None = None
     partial_text: str | None = None  # what was shown before a stop or a failure
@@ -117,8 +109,8 @@ def stream_turn(
 ) -> Iterator[TurnEvent]:
     """Run one request and yield its events; the last one is the TurnResult.
 
-    A node's error ends in a TurnResult with status "failed" and leaves the turn retryable. Raises BadTextError
-    before the graph runs; CheckpointUnavailable and LeaseLostError when the state cannot be kept.
+    A node's error ends in a TurnResult with status "failed" and leaves the turn retryable. Raises
+    BadTextError before the graph runs; CheckpointUnavailable and LeaseLostError when the state cannot be kept.
     """
     check_text(request.get("text"))
     run = _Run(assistant.graph, request, config_for(thread_id, lease), caller, control or RunControl())
@@ -189,7 +181,7 @@ class _Run:
         return ResetEvent()
 
     def _outcome(self) -> Outcome | None:
-        """This request's outcome; None while the state still shows the one before."""
+        """The outcome of this request; None while the state still shows the one before."""
         outcome: Outcome | None = self.state.get("outcome")
         if outcome and outcome["message_id"] == self.request.get("request_id"):
             return outcome
@@ -290,7 +282,9 @@ def _as_lines(clarification: dict[str, Any]) -> str:
     return "\n".join([clarification["prompt"], *lines])
 
 
-def last_result(events: Iterator[TurnEvent], on_event: Callable[[TurnEvent], None] | None = None) -> TurnResult:
+def last_result(
+    events: Iterator[TurnEvent], on_event: Callable[[TurnEvent], None] | None = None
+) -> TurnResult:
     """Run the events to their end and give the result."""
     result: TurnResult | None = None
     for event in events:

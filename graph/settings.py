@@ -53,7 +53,9 @@ class Settings(BaseModel):
         description="`module:factory` of another LangChain retriever; unset for the embedded one.",
     )
     blocked_topics: Annotated[tuple[str, ...], Field(title="BLOCKED_TOPICS")] = Field(
-        (), title="BLOCKED_TOPICS", description="Comma-separated words; questions that contain one are refused."
+        (),
+        title="BLOCKED_TOPICS",
+        description="Comma-separated words; questions that contain one are refused.",
     )
     max_workers: int = Field(
         16, title="MAX_WORKERS", ge=1, le=1024, description="Requests worked on at once by one process."

@@ -1,4 +1,4 @@
-"""The channels of the turn state machine. Values are plain JSON; each belongs to one turn or to the thread."""
+"""The channels of the turn state machine. Values are plain JSON, of one turn or of the thread."""
 
 from typing import Annotated, Any, TypedDict
 

@@ -44,7 +44,7 @@ class UndeclaredWriteError(Exception):
 
     def __init__(self, step: str, channels: set[str]) -> None:
         super().__init__(
-            f"Step {step!r} wrote {', '.join(sorted(channels))}: add the channel to its writes, or do not write it."
+            f"Step {step!r} wrote {', '.join(sorted(channels))}: declare the channel or do not write it."
         )
         self.step = step
         self.channels = channels
@@ -71,9 +71,7 @@ def as_node(step: Step, caller_of: CallerOf) -> Callable[..., dict[str, Any]]:
     return node
 
 
-def given(
-    needs: frozenset[Need], runtime: Runtime[RequestContext], caller_of: CallerOf
-) -> dict[str, Any]:
+def given(needs: frozenset[Need], runtime: Runtime[RequestContext], caller_of: CallerOf) -> dict[str, Any]:
     """The per-request services, by keyword, and only those that the step declares."""
     write = runtime.stream_writer
     services: dict[Need, Callable[[], Any]] = {

@@ -70,6 +70,8 @@ class Intent(TypedDict):
     sub_questions: list[SubQuestion]  # empty when one question is asked
     needs: list[Slot]  # open slots, in the order in which they are asked
     safety: str | None  # the screen's reason when kind is "refused"
+    # Whether the text asks or requests something, rather than naming it: "创业补贴" does not. Absent: it does.
+    asks: NotRequired[bool]
 
 
 class Option(TypedDict):
@@ -243,11 +245,13 @@ class Metric:
 
 
 class CompanyDirectory(Protocol):
-    """Companies by name. Order is the directory's own and stable."""
+    """Companies and metrics by name. Order is the directory's own and stable."""
 
     def companies(self) -> Sequence[Company]: ...
 
     def company(self, company_id: str) -> Company | None: ...
+
+    def metrics(self) -> Sequence[Metric]: ...
 
 
 class FactStore(Protocol):

@@ -30,7 +30,7 @@ from nodes.contracts import (
 from nodes.contracts import Outcome as RequestOutcome
 from nodes.notices import Notice, closed, notice, said
 from nodes.reading.intent import answers_itself, detect_language
-from nodes.reading.replies import Command, command, match_option
+from nodes.reading.replies import Command, command
 
 MAX_TEXT_CHARACTERS = 4000
 
@@ -141,7 +141,7 @@ def make_gate(
 
 
 def take_input(state: GateReads, *, clock: Clock, new_id: NewId) -> Incoming:
-    """The request if there is one (its channel lives for one step, so it is never stale), else the message."""
+    """The request if there is one (its channel lives for one step, so is never stale), else the message."""
     request = state.get("request")
     if request:
         return Incoming(
@@ -150,7 +150,8 @@ def take_input(state: GateReads, *, clock: Clock, new_id: NewId) -> Incoming:
             request.get("request_id") or new_id(),
         )
     messages = state.get("messages") or []
-    taken = (state.get("outcome") or {}).get("message_id")
+    outcome = state.get("outcome")
+    taken = outcome["message_id"] if outcome else None
     if messages and messages[-1]["type"] == "human" and messages[-1]["id"] != taken:
         return Incoming(check_text(messages[-1]["content"]), clock(), messages[-1]["id"])
     raise BadTextError("no_input", 'There is no new input: send {"request": {"text": "…"}}.')
@@ -184,17 +185,14 @@ def replaces_pending(
     if not answers_itself(asked):
         return False
     waiting = state.get("intent")
-    option = match_option(incoming.text, pending["options"])
-    return option is None or waiting is None or not _repeats(asked, waiting, option["value"])
+    return waiting is None or not _repeats(asked, waiting, {option["value"] for option in pending["options"]})
 
 
-def _repeats(asked: Intent, waiting: Intent, picked: str) -> bool:
+def _repeats(asked: Intent, waiting: Intent, offered: set[str]) -> bool:
     """The pending question said again with the missing piece in it."""
-    return (
-        set(asked["companies"]) <= {*waiting["companies"], picked}
-        and set(asked["metrics"]) <= {*waiting["metrics"], picked}
-        and set(asked["periods"]) <= {*waiting["periods"], picked}
-    )
+    named = {*asked["companies"], *asked["periods"], *asked["metrics"]}
+    known = {*waiting["companies"], *waiting["periods"], *waiting["metrics"]}
+    return named - known <= offered and bool(named & offered)
 
 
 def _outcome(scene: Scene, turn_id: str | None) -> RequestOutcome:
@@ -328,7 +326,8 @@ def _plain(message: Any) -> ChatMessage:
     return {
         "type": "human" if kind in ("user", "human") else "ai",
         "content": content if isinstance(content, str) else _joined(content),
-        "id": identity or str(uuid4()),  # as LangGraph's own reducer does: an id tells a new message from an old
+        "id": identity
+        or str(uuid4()),  # as LangGraph's own reducer does: an id tells a new message from an old
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from nodes.contracts import Answer, AnswerKind, ChatMessage, Intent, Language, Outcome, Slot
+from nodes.contracts import Answer, AnswerKind, ChatMessage, Intent, Language, Outcome, Slot, WindowReport
 from nodes.digest import decision_digest
 
 Notice = Literal[
@@ -49,7 +49,7 @@ NOTICES: dict[Notice, dict[Language, str]] = {
     },
     "given_up": {
         "zh": "仍然无法确定您的意思，这个问题先到这里。请换一种说法重新提问。",
-        "en": "I still cannot tell what you mean, so I leave this question here. Please ask it in other words.",
+        "en": "I still cannot tell what you mean, so I leave this question here. Please reword it.",
     },
     "stopped": {"zh": "已停止回答。", "en": "The answer was stopped."},
 }
@@ -84,10 +84,15 @@ def closed(kind: AnswerKind, text: str, intent: Intent | None) -> Answer:
         "citations": [],
         "decision_digest": decision_digest(intent),
         "knowledge_version": None,
-        "window": {"turns": 0, "omitted_turns": 0, "cut_bytes": 0, "bytes": 0, "reasons": []},
+        "window": empty_window(),
         "usage": None,
         "replies": [],
     }
+
+
+def empty_window() -> WindowReport:
+    """No model was shown anything."""
+    return {"turns": 0, "omitted_turns": 0, "cut_bytes": 0, "bytes": 0, "reasons": []}
 
 
 def ended(

@@ -1,15 +1,29 @@
 """What every test may use: a real Valkey server of this worker's own, and savers on it."""
 
+import asyncio
+import selectors
 import shutil
+import socket
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import redis
+from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from checkpoint import ContextConfig, RedisContextSaver
+from checkpoint import AsyncRedisContextSaver, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
+
+if TYPE_CHECKING:
+    # The saver's tests need no graph, so it is loaded where it is used.
+    from graph.build import Services
+    from graph.compose import Assistant
+    from graph.settings import Settings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,3 +81,203 @@ def redis_client(redis_url: str) -> Iterator[redis.Redis]:
 def saver(redis_url: str) -> Iterator[RedisContextSaver]:
     with RedisContextSaver(ContextConfig(url=redis_url)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the sample knowledge loaded, to copy from."""
+    from graph.compose import prepare_knowledge
+    from graph.settings import load_settings
+
+    home = tmp_path_factory.mktemp("sample")
+    prepare_knowledge(load_settings({"BUSINESS_ASSISTANT_HOME": str(home)}))
+    return home
+
+
+@pytest.fixture
+def home(sample_home: Path, tmp_path: Path) -> Path:
+    """A data folder of this test's own, with the sample knowledge."""
+    return Path(shutil.copytree(sample_home, tmp_path / "home"))
+
+
+@pytest.fixture
+def settings(home: Path, redis_url: str) -> "Settings":
+    from graph.settings import load_settings
+
+    return load_settings({"BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url})
+
+
+@pytest.fixture
+def assistant(settings: "Settings") -> "Iterator[Assistant]":
+    from graph.compose import open_assistant
+
+    with open_assistant(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def services(assistant: "Assistant") -> "Services":
+    return assistant.services
+
+
+class SyncShim(BaseCheckpointSaver[str]):
+    """The sync saver behind the async methods, so that one test can hold both to the same rules."""
+
+    def __init__(self, inner: RedisContextSaver) -> None:
+        super().__init__(serde=inner.serde)
+        self.inner = inner
+        self.config = inner.config
+
+    def get_next_version(self, current: Any, channel: None = None) -> str:
+        return self.inner.get_next_version(current)
+
+    async def aget_tuple(self, config: Any) -> Any:
+        return await asyncio.to_thread(self.inner.get_tuple, config)
+
+    async def alist(self, config: Any, **options: Any) -> AsyncIterator[Any]:
+        for found in await asyncio.to_thread(lambda: list(self.inner.list(config, **options))):
+            yield found
+
+    async def aput(self, *args: Any) -> Any:
+        return await asyncio.to_thread(self.inner.put, *args)
+
+    async def aput_writes(self, *args: Any, **options: Any) -> None:
+        await asyncio.to_thread(lambda: self.inner.put_writes(*args, **options))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await asyncio.to_thread(self.inner.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Any) -> None:
+        await asyncio.to_thread(self.inner.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source: str, target: str) -> None:
+        await asyncio.to_thread(self.inner.copy_thread, source, target)
+
+    async def aprune(self, thread_ids: Any, *, strategy: str = "keep_latest") -> None:
+        await asyncio.to_thread(lambda: self.inner.prune(thread_ids, strategy=strategy))
+
+    async def aget_delta_channel_history(self, *, config: Any, channels: Any) -> Any:
+        return await asyncio.to_thread(
+            lambda: self.inner.get_delta_channel_history(config=config, channels=channels)
+        )
+
+    async def aput_request(self, record: Any, *, lease: str | None = None) -> None:
+        await asyncio.to_thread(lambda: self.inner.put_request(record, lease=lease))
+
+    async def alist_requests(self, thread_id: object) -> Any:
+        return await asyncio.to_thread(self.inner.list_requests, thread_id)
+
+    async def arestore_window(self, thread_id: object, checkpoint_id: str | None = None) -> Any:
+        return await asyncio.to_thread(self.inner.restore_window, thread_id, checkpoint_id)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.inner.close)
+
+
+def make_saver(config: ContextConfig, is_sync: bool) -> Any:
+    """A saver with async methods, whichever class does the work."""
+    return SyncShim(RedisContextSaver(config)) if is_sync else AsyncRedisContextSaver(config)
+
+
+SaverMaker = Callable[..., Any]
+
+
+@pytest.fixture(params=["async", "sync"])
+async def make_any_saver(request: pytest.FixtureRequest, redis_url: str) -> AsyncIterator[SaverMaker]:
+    """Makes savers of one class, closed at the end: `make_any_saver(ttl_seconds=5)`."""
+    made: list[Any] = []
+
+    def make(**settings: Any) -> Any:
+        config = ContextConfig(**({"url": redis_url} | settings))
+        made.append(make_saver(config, request.param == "sync"))
+        return made[-1]
+
+    yield make
+    for each in made:
+        await each.aclose()
+
+
+@pytest.fixture
+def any_saver(make_any_saver: SaverMaker) -> Any:
+    """Each saver in turn, behind the async methods."""
+    return make_any_saver()
+
+
+class Proxy:
+    """A relay before the server that counts what passes, and can hold or cut it.
+
+    A round trip is counted whenever the client speaks after the server has, on any connection.
+    """
+
+    def __init__(self, folder: Path, target: str) -> None:
+        self.path = folder / "proxy.sock"
+        self.url = f"unix://{self.path}"
+        self.round_trips = self.sent = self.received = 0
+        self.hold = threading.Event()  # set: what the server says does not arrive
+        self.cut_replies = 0  # so many connections are cut when the server speaks next
+        self._target = unquote(urlsplit(target).path)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.path))
+        self._listener.listen(256)
+        self._done = threading.Event()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def reset(self) -> None:
+        self.round_trips = self.sent = self.received = 0
+
+    def close(self) -> None:
+        self._done.set()
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as wake:
+            wake.connect(str(self.path))
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+        self.path.unlink()
+
+    def _accept(self) -> None:
+        while not self._done.is_set():
+            client, _ = self._listener.accept()
+            if self._done.is_set():
+                client.close()
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self._target)
+            self._threads.append(threading.Thread(target=self._relay, args=(client, server)))
+            self._threads[-1].start()
+
+    def _relay(self, client: socket.socket, server: socket.socket) -> None:
+        was_server = True
+        with client, server, selectors.DefaultSelector() as waiting:
+            waiting.register(client, selectors.EVENT_READ)
+            waiting.register(server, selectors.EVENT_READ)
+            while not self._done.is_set():
+                for key, _ in waiting.select(timeout=0.05):
+                    if key.fileobj is server and self.hold.is_set():
+                        self._done.wait(0.01)
+                        continue
+                    try:
+                        data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
+                    except OSError:
+                        return
+                    if not data:
+                        return
+                    if key.fileobj is client:
+                        self.round_trips += was_server
+                        self.sent += len(data)
+                        server.sendall(data)
+                    else:
+                        if self.cut_replies > 0:
+                            self.cut_replies -= 1
+                            return
+                        self.received += len(data)
+                        with suppress(OSError):
+                            client.sendall(data)
+                    was_server = key.fileobj is server
+
+
+@pytest.fixture
+def proxy(redis_url: str, short_folder: Path) -> Iterator[Proxy]:
+    relay = Proxy(short_folder, redis_url)
+    yield relay
+    relay.close()

@@ -4,7 +4,7 @@ Reads the turn, its intent, the pending clarification with its reply, and the su
 Writes the completed intent, the next clarification, or the end of the turn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict, cast
 
@@ -16,7 +16,6 @@ from nodes.contracts import (
     CompanyDirectory,
     FactStore,
     Intent,
-    Metric,
     NewId,
     Option,
     Outcome,
@@ -58,7 +57,6 @@ class Clarifier:
 
     directory: CompanyDirectory
     facts: FactStore
-    metrics: Sequence[Metric]
     read_intent: ReadIntent
     new_id: NewId
 
@@ -75,9 +73,7 @@ class Clarifier:
             return self._show(state, {**pending, "reply": None})
         return self._use(state, pending, pending["reply"], caller)
 
-    def _use(
-        self, state: ClarifyReads, pending: Clarification, reply: str, caller: Caller
-    ) -> ClarifyWrites:
+    def _use(self, state: ClarifyReads, pending: Clarification, reply: str, caller: Caller) -> ClarifyWrites:
         turn = state["turn"]
         read = self.read_intent(reply, turn["received_at"])
         if read["kind"] == "refused":
@@ -110,9 +106,7 @@ class Clarifier:
 
     def _restate(self, state: ClarifyReads, question: str, reason: str) -> ClarifyWrites:
         """The question goes through safety, intent, permission and retrieval like any typed one."""
-        turn = cast(
-            Turn, {**state["turn"], "standalone_question": question, "standalone_reason": reason}
-        )
+        turn = cast(Turn, {**state["turn"], "standalone_question": question, "standalone_reason": reason})
         return {"turn": turn, "intent": None, "clarification": None, "suggestions": None}
 
     def _picked(self, pending: Clarification, reply: str, read: Intent) -> dict[Slot, list[str]] | None:
@@ -149,9 +143,7 @@ class Clarifier:
             return self._close(state, "given_up")
         return self._show(state, {**pending, "asked": pending["asked"] + 1, "reply": None})
 
-    def _show(
-        self, state: ClarifyReads, asked: Clarification, intent: Intent | None = None
-    ) -> ClarifyWrites:
+    def _show(self, state: ClarifyReads, asked: Clarification, intent: Intent | None = None) -> ClarifyWrites:
         text = question_text(asked, intent or state["intent"])
         return {
             "clarification": asked,
@@ -177,7 +169,7 @@ class Clarifier:
         if slot == "metric":
             return [
                 {"value": metric.metric_id, "label": metric.name if in_chinese else metric.english_name}
-                for metric in self.metrics
+                for metric in self.directory.metrics()
             ]
         if slot == "period":
             return [{"value": period, "label": period} for period in self._periods(intent, caller)]
@@ -186,7 +178,10 @@ class Clarifier:
     def _companies(self, intent: Intent) -> list[Option]:
         candidates = intent["ambiguous"][0] if intent["ambiguous"] else None
         return [
-            {"value": company.company_id, "label": _company_label(company.name, company.english_names, intent)}
+            {
+                "value": company.company_id,
+                "label": _company_label(company.name, company.english_names, intent),
+            }
             for company in self.directory.companies()
             if candidates is None or company.company_id in candidates
         ]
@@ -230,7 +225,7 @@ def slots_of(read: Intent) -> dict[Slot, list[str]]:
 
 def fill(intent: Intent, slots: dict[Slot, list[str]]) -> Intent:
     """The intent with these slots filled where they are still needed, and what it needs after that."""
-    filled: Intent = {**intent, "sub_questions": [dict(sub) for sub in intent["sub_questions"]]}  # type: ignore[typeddict-item]
+    filled: Intent = {**intent, "sub_questions": [sub.copy() for sub in intent["sub_questions"]]}
     used = {slot: values for slot, values in slots.items() if slot in intent["needs"]}
     for slot, values in used.items():
         _put(filled, slot, values)

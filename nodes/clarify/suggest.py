@@ -15,7 +15,6 @@ from nodes.contracts import (
     CompanyDirectory,
     Intent,
     Language,
-    Metric,
     Option,
     ReadIntent,
     SourceGuard,
@@ -43,7 +42,6 @@ def make_suggest(
     *,
     read_intent: ReadIntent,
     directory: CompanyDirectory,
-    metrics: Sequence[Metric],
     may_see: SourceGuard,
     limits: WindowLimits,
 ) -> Callable[..., SuggestWrites]:
@@ -57,7 +55,7 @@ def make_suggest(
             may_see=lambda sources: may_see(caller, sources),
             language=intent["language"],
         )
-        names = Names(directory, metrics, intent["language"])
+        names = Names(directory, intent["language"])
         worded = [
             reworded(turn["original_question"], intent, past, read_intent, names)
             for past in reversed(window.past_turns)
@@ -79,9 +77,9 @@ def offered(questions: Sequence[str], language: Language) -> list[Option]:
 class Names:
     """Ids back to names in the reader's language."""
 
-    def __init__(self, directory: CompanyDirectory, metrics: Sequence[Metric], language: Language) -> None:
+    def __init__(self, directory: CompanyDirectory, language: Language) -> None:
         self._directory = directory
-        self._metrics = {metric.metric_id: metric for metric in metrics}
+        self._metrics = {metric.metric_id: metric for metric in directory.metrics()}
         self._language = language
 
     def company(self, company_id: str) -> str:
@@ -102,9 +100,7 @@ class Names:
         return f"What was the {metric} of {company} in {', '.join(periods)}?"
 
 
-def reworded(
-    text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent, names: Names
-) -> str | None:
+def reworded(text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent, names: Names) -> str | None:
     """An explicit question: this text's own words and slots, completed from one past question."""
     before = read_intent(past["question"], past["at"])
     if before["metrics"] and (intent["metrics"] or intent["companies"] or intent["periods"]):

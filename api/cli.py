@@ -1,0 +1,422 @@
+"""The command line: the same graph and saver as the service, but no request records.
+
+Exit codes: 0 done, 1 the request failed, 2 the caller's mistake, 3 a service is missing, 4 the thread is busy.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+from uuid import uuid4
+
+import structlog
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+app = typer.Typer(
+    name="business-assistant",
+    help="Answers business and policy questions over many turns. 多轮业务与政策问答。",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+out = Console(highlight=False, markup=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+FAILED, MISTAKE, NO_SERVICE, BUSY = 1, 2, 3, 4
+
+Thread = Annotated[
+    str | None, typer.Option("--thread", "-t", help="Conversation to go on with; a new one if not given.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def main() -> NoReturn:
+    """Run one command; every expected fault is one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    log_to_stderr()
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as leave:
+        sys.exit(leave.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - what nobody expected is raised again by report
+        sys.exit(report(error))
+    sys.exit(0)
+
+
+def report(error: Exception) -> int:
+    """Say what is wrong and what to do, in one line. An unexpected fault keeps its traceback."""
+    code = exit_code_of(error)
+    if code is None:
+        raise error
+    message = " ".join(getattr(error, "format_message", lambda: str(error))().split())
+    err.print(f"business-assistant: {message}")
+    return code
+
+
+def exit_code_of(error: Exception) -> int | None:
+    """One table from faults to exit codes; None for what nobody expected."""
+    import click
+
+    from api.leases import LeaseError
+    from checkpoint.errors import CheckpointError, ConfigError
+    from graph.settings import SettingsError
+    from nodes.contracts import NodeError
+    from nodes.gate import BadTextError
+    from nodes.retrieve.documents import KnowledgeError
+
+    table: list[tuple[type[Exception], int]] = [
+        (click.exceptions.ClickException, MISTAKE),
+        (SettingsError, MISTAKE),
+        (ConfigError, MISTAKE),
+        (BadTextError, MISTAKE),
+        (KnowledgeError, MISTAKE),
+        (LeaseError, BUSY),
+        (CheckpointError, NO_SERVICE),
+        (NodeError, FAILED),
+    ]
+    return next((code for kind, code in table if isinstance(error, kind)), None)
+
+
+def log_to_stderr() -> None:
+    """The command line's own log: warnings and worse, away from the answers."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(30),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ],
+    )
+
+
+@app.command()
+def ask(question: str, thread: Thread = None, as_json: AsJson = False) -> None:
+    """Ask one question and print the answer."""
+    from graph.run import TurnResult, check_text
+
+    check_text(question)
+    with _assistant() as assistant:
+        thread_id = thread or f"ask-{uuid4()}"
+        result: TurnResult = _answer(assistant, thread_id, question, None)
+    _print_result(result, thread_id, as_json=as_json)
+    if result.clarification and thread is None and not as_json:
+        err.print(f"(reply with: ask --thread {thread_id} …)")
+    raise typer.Exit(FAILED if result.status == "failed" else 0)
+
+
+@app.command()
+def chat(thread: Thread = None, as_json: AsJson = False) -> None:
+    """Talk in the terminal. From a pipe or file: one request a line, one answer each."""
+    with _assistant() as assistant:
+        thread_id = thread or f"chat-{uuid4()}"
+        if sys.stdin.isatty():
+            _converse(assistant, thread_id)
+        else:
+            raise typer.Exit(_answer_lines(assistant, thread_id, as_json=as_json))
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+) -> None:
+    """Serve the web page and the HTTP API."""
+    from api.app import serve as serve_http
+    from graph.settings import load_settings
+
+    settings = load_settings()
+    with _progress() as progress:
+        _prepare_knowledge(settings, progress)
+    serve_http(settings, host, port)
+
+
+@app.command()
+def ingest(
+    path: Path,
+    keep_sample: Annotated[
+        bool, typer.Option(help="Keep the invented sample beside your documents.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load your own folder of Markdown, text, CSV and JSONL in place of the sample."""
+    from dataclasses import asdict
+
+    from graph.compose import open_store, retire_sample
+    from graph.settings import load_settings
+    from nodes.retrieve.loading import load_folder
+
+    settings = load_settings()
+    with open_store(settings) as store, _progress() as progress:
+        loaded = load_folder(path, store, progress=progress)
+        if not keep_sample:
+            retire_sample(store)
+    for problem in loaded.problems:
+        err.print(problem)
+    if as_json:
+        out.print(json.dumps(asdict(loaded), ensure_ascii=False))
+        return
+    out.print(
+        f"{loaded.added} added, {loaded.changed} changed, {loaded.unchanged} unchanged, {loaded.removed} removed; "
+        f"{loaded.chunks} passages, {loaded.facts} facts, {len(loaded.problems)} problems."
+    )
+
+
+@app.command()
+def history(thread: Annotated[str, typer.Argument(help="Conversation id.")], as_json: AsJson = False) -> None:
+    """Print the request records of a conversation, oldest first."""
+    with _assistant() as assistant:
+        records = assistant.saver.list_requests(thread)
+    if as_json:
+        out.print(json.dumps({"items": records}, ensure_ascii=False))
+        return
+    for record in records:
+        out.print(
+            f"{record['received_at']}  {record['input_kind']:<22} {record['status']:<12} {record['question']}"
+        )
+    if not records:
+        err.print(
+            "No request records: only questions sent over HTTP leave them, for as long as the thread lives."
+        )
+
+
+@app.command()
+def window(thread: Annotated[str, typer.Argument(help="Conversation id.")], as_json: AsJson = False) -> None:
+    """Print what a model would see of a conversation, and what is left out and why."""
+    from graph.compose import window_of
+
+    with _assistant() as assistant:
+        seen = window_of(assistant, thread, _caller(), "zh")
+    if as_json:
+        messages = [{"role": role, "content": text} for role, text in seen.messages]
+        out.print(json.dumps({**seen.report(), "messages": messages}, ensure_ascii=False))
+        return
+    for role, text in seen.messages:
+        out.print(f"[{role}] {text}")
+    out.print(
+        f"({seen.turns} turns, {seen.bytes} bytes; {seen.omitted_turns} turns omitted, {seen.cut_bytes} bytes cut"
+        + (f"; {', '.join(seen.reasons)})" if seen.reasons else ")")
+    )
+
+
+@app.command()
+def replay(
+    thread: Annotated[str, typer.Argument(help="Conversation id.")],
+    checkpoint: Annotated[str | None, typer.Option(help="Replay up to this checkpoint.")] = None,
+    live: Annotated[bool, typer.Option(help="Call the model again, not its recorded replies.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the stored turns again on a scratch copy and compare digest, evidence and answer."""
+    from graph.replay import replay_thread
+
+    with _assistant() as assistant:
+        report_ = replay_thread(assistant, thread, caller=_caller(), checkpoint_id=checkpoint, live=live)
+    if as_json:
+        out.print(json.dumps(report_.to_json(), ensure_ascii=False))
+    else:
+        out.print(report_.as_text())
+    raise typer.Exit(0 if report_.is_equal else FAILED)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Check Redis, the knowledge and the model, and say what to do."""
+    from graph.compose import check_parts
+    from graph.settings import load_settings
+
+    checks = check_parts(load_settings())
+    if as_json:
+        out.print(json.dumps([check.to_json() for check in checks], ensure_ascii=False))
+    else:
+        for check in checks:
+            out.print(f"{'ok  ' if check.is_well else 'FAIL'}  {check.part}: {check.finding}")
+    raise typer.Exit(0 if all(check.is_well for check in checks) else NO_SERVICE)
+
+
+@contextmanager
+def _assistant() -> Iterator[Any]:
+    from graph.compose import open_assistant
+    from graph.settings import load_settings
+
+    settings = load_settings()
+    with _progress() as progress:
+        _prepare_knowledge(settings, progress)
+    with open_assistant(settings) as assistant:
+        yield assistant
+
+
+def _prepare_knowledge(settings: Any, progress: Callable[[int, int, str], None]) -> None:
+    from graph.compose import prepare_knowledge
+
+    prepare_knowledge(settings, progress)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar on standard error that appears with the first step and leaves no trace."""
+    bar = Progress(
+        TextColumn("Loading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        console=err,
+        transient=True,
+    )
+    with bar:
+        task = None
+
+        def step(done: int, total: int, name: str) -> None:
+            nonlocal task
+            if task is None:
+                task = bar.add_task(name, total=total)
+            bar.update(task, completed=done, total=total, description=name)
+
+        yield step
+
+
+def _caller() -> Any:
+    from nodes.contracts import Caller
+
+    return Caller()
+
+
+def _answer(assistant: Any, thread_id: str, text: str, on_event: Callable[[Any], None] | None) -> Any:
+    """One request under the thread's lease; no request record is written."""
+    from langgraph.runtime import RunControl
+
+    from api.leases import hold
+    from graph.run import STOP, last_result, stream_turn
+    from nodes.contracts import Request
+
+    control = RunControl()
+    request: Request = {"request_id": assistant.new_id(), "text": text, "received_at": assistant.clock()}
+    client, prefix = assistant.saver.wire.client, assistant.settings.context.key_prefix
+    with (
+        hold(client, thread_id, prefix=prefix, on_stop=lambda: control.request_drain(STOP)) as lease,
+        _interrupt_stops(control),
+    ):
+        events = stream_turn(
+            assistant, request, thread_id=thread_id, caller=_caller(), lease=lease.token, control=control
+        )
+        return last_result(events, on_event)
+
+
+@contextmanager
+def _interrupt_stops(control: Any) -> Iterator[None]:
+    """The first Ctrl-C stops the answer and keeps what was said; the second one leaves at once."""
+    from graph.run import STOP
+
+    def stop(_number: int, _frame: Any) -> None:
+        if control.drain_requested:
+            raise KeyboardInterrupt
+        control.request_drain(STOP)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _converse(assistant: Any, thread_id: str) -> None:
+    """A conversation in a terminal, with the text as it comes."""
+    out.print(f"会话 {thread_id} · /retry 重试 · /discard 放弃 · Ctrl-D 退出 (leave)")
+    while True:
+        try:
+            text = out.input("\n> ")
+        except EOFError:
+            out.print()
+            return
+        if not text.strip():
+            continue
+        try:
+            _answer_streaming(assistant, thread_id, text)
+        except Exception as error:
+            if exit_code_of(error) is None:
+                raise
+            report(error)
+
+
+def _answer_streaming(assistant: Any, thread_id: str, text: str) -> None:
+    from graph.run import ResetEvent, TokenEvent
+
+    shown = False
+
+    def show(event: Any) -> None:
+        nonlocal shown
+        if isinstance(event, TokenEvent):
+            out.print(event.text, end="")
+            shown = True
+        elif isinstance(event, ResetEvent):
+            out.print("\n…")
+
+    result = _answer(assistant, thread_id, text, show)
+    if shown:
+        out.print()
+        _print_sources(result)
+    else:
+        _print_result(result, thread_id, as_json=False)
+
+
+def _answer_lines(assistant: Any, thread_id: str, *, as_json: bool) -> int:
+    """One request a line. A line that cannot be accepted is said and passed over; exit code 2 then."""
+    worst = 0
+    for raw in sys.stdin.buffer:
+        text = raw.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
+        if not text.strip():
+            continue
+        try:
+            result = _answer(assistant, thread_id, text, None)
+        except Exception as error:
+            code = exit_code_of(error)
+            if code is None or code == NO_SERVICE:
+                raise
+            worst = max(worst, code)
+            report(error)
+            if as_json:
+                out.print(json.dumps({"status": "refused", "error": str(error)}, ensure_ascii=False))
+            continue
+        _print_result(result, thread_id, as_json=as_json)
+    return worst
+
+
+def _print_result(result: Any, thread_id: str, *, as_json: bool) -> None:
+    if as_json:
+        out.print(json.dumps({"thread_id": thread_id, **result.to_json()}, ensure_ascii=False))
+        return
+    out.print(result.text or failure_text(result))
+    _print_sources(result)
+
+
+def _print_sources(result: Any) -> None:
+    for citation in result.answer["citations"] if result.answer else ():
+        out.print(
+            f"[{citation['label']}] {citation['title']} ({citation['document_id']}@{citation['version']})"
+        )
+    if result.degraded and result.status == "completed":
+        err.print("(degraded: the model's answer could not be used; this one is quoted from the sources)")
+
+
+def failure_text(result: Any) -> str:
+    if result.status == "failed":
+        return (
+            "处理失败。输入 /retry（重试）再试一次，或 /discard（放弃）。 (Failed: type /retry or /discard.)"
+        )
+    return "已停止。 (Stopped.)"
+
+
+if __name__ == "__main__":
+    main()

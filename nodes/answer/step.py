@@ -1,0 +1,267 @@
+"""Answer: say what was found, and close the turn.
+
+Reads the turn, its intent, the evidence and facts, and `history`: for the words of a narrative answer only.
+Writes the answer, the request's outcome, the history with this turn added, and the chat client's pair.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from checkpoint.window import Window, WindowLimits, remember, restore
+from nodes.answer.prompts import PromptBudget, plan_prompt
+from nodes.answer.release import Released, release
+from nodes.answer.rendering import (
+    Rendered,
+    cited,
+    fixed_text,
+    names_for,
+    not_found,
+    render_facts,
+    small_talk,
+)
+from nodes.contracts import (
+    Answer,
+    AnswerKind,
+    Caller,
+    ChatMessage,
+    Citation,
+    Clock,
+    CompanyDirectory,
+    Emit,
+    Evidence,
+    FactLookup,
+    Intent,
+    NewId,
+    NodeError,
+    Outcome,
+    Provider,
+    Reset,
+    SourceGuard,
+    Stopped,
+    Turn,
+    Usage,
+    WindowReport,
+)
+from nodes.digest import decision_digest
+from nodes.notices import empty_window, ended, said
+
+STOP = "stop"  # a user's stop; any other reason leaves the turn to be retried
+
+Screen = Callable[[str], str | None]  # why a sentence may not leave, or None
+
+
+class AnswerReads(TypedDict, total=False):
+    turn: Turn
+    intent: Intent
+    evidence: Evidence | None
+    facts: list[FactLookup] | None
+    history: object
+    outcome: Outcome
+
+
+class AnswerWrites(TypedDict):
+    answer: Answer
+    outcome: Outcome
+    history: object
+    messages: list[ChatMessage]
+
+
+class TurnInterrupted(NodeError):  # noqa: N818 - not a fault: a time-out or a shutdown came first
+    """The answer was cut short from outside. The turn stays unfinished and can be retried."""
+
+
+@dataclass(frozen=True)
+class Door:
+    """The way out to the reader of this request."""
+
+    emit: Emit
+    reset: Reset
+    stopped: Stopped
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said, and all that is kept of how it came about."""
+
+    kind: AnswerKind
+    text: str
+    citations: tuple[Citation, ...] = ()
+    window: WindowReport | None = None
+    usage: Usage | None = None
+    replies: tuple[str, ...] = ()
+    degraded: bool = False
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """The step with what it needs for the process's life. One instance serves all threads."""
+
+    directory: CompanyDirectory
+    provider: Provider
+    may_see: SourceGuard
+    screen: Screen
+    limits: WindowLimits
+    clock: Clock
+    new_id: NewId
+    budget: PromptBudget = PromptBudget()  # noqa: RUF009 - frozen
+
+    def __call__(
+        self, state: AnswerReads, *, caller: Caller, emit: Emit, reset: Reset, stopped: Stopped
+    ) -> AnswerWrites:
+        intent, door = state["intent"], Door(emit, reset, stopped)
+        if intent["kind"] in ("refused", "out_of_scope", "small_talk"):
+            made = self._fixed(state, door)
+        else:
+            made = self._found(state, caller, door)
+        answer = _answer(made, state)
+        return {
+            "answer": answer,
+            "outcome": ended(
+                state["outcome"], "stopped" if made.partial else "completed", degraded=made.degraded
+            ),
+            "history": self._remembered(state, answer),
+            "messages": said(answer["text"], self.new_id()),
+        }
+
+    def _fixed(self, state: AnswerReads, door: Door) -> Said:
+        intent, question = state["intent"], state["turn"]["standalone_question"]
+        if intent["kind"] == "small_talk":
+            made = Said("small_talk", small_talk(question, intent["language"]))
+        elif intent["kind"] == "refused":
+            made = Said("refused", fixed_text("refused", intent["language"]))
+        else:
+            made = Said("out_of_scope", fixed_text("out_of_scope", intent["language"]))
+        door.emit(made.text)
+        return made
+
+    def _found(self, state: AnswerReads, caller: Caller, door: Door) -> Said:
+        """Facts first, rendered by rule; then the narrative, worded from passages."""
+        intent, facts, evidence = state["intent"], state.get("facts") or [], state.get("evidence")
+        narratives = _narrative_questions(intent, state["turn"])
+        passages = evidence["passages"] if evidence and narratives else []
+        if not facts and not passages:
+            return _say(
+                Said("not_found", not_found(state["turn"]["standalone_question"], intent["language"])), door
+            )
+        rendered = self._rendered(state, facts, first_label=len(passages) + 1) if facts else None
+        if rendered and not narratives:
+            return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
+        return self._with_narrative(state, caller, door, rendered)
+
+    def _rendered(self, state: AnswerReads, facts: list[FactLookup], *, first_label: int) -> Rendered:
+        intent = state["intent"]
+        names = names_for(intent["language"], self.directory.companies(), self.directory.metrics())
+        return render_facts(
+            facts,
+            kind="comparison" if intent["kind"] == "comparison" else "fact",
+            names=names,
+            first_label=first_label,
+        )
+
+    def _with_narrative(
+        self, state: AnswerReads, caller: Caller, door: Door, rendered: Rendered | None
+    ) -> Said:
+        """A narrative answer, under the facts where both were asked at once."""
+        if rendered:
+            door.emit(f"{rendered.text}\n\n")
+        told = self._narrative(state, caller, door)
+        if rendered is None:
+            return told
+        found = "narrative" if told.kind == "narrative" or rendered.kind == "not_found" else rendered.kind
+        return replace(
+            told,
+            kind=told.kind if told.partial else found,
+            text=f"{rendered.text}\n\n{told.text}",
+            citations=(*told.citations, *rendered.citations),
+        )
+
+    def _narrative(self, state: AnswerReads, caller: Caller, door: Door) -> Said:
+        evidence, language = state.get("evidence"), state["intent"]["language"]
+        question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
+        if not evidence or not evidence["passages"]:
+            return _say(Said("not_found", not_found(question, language)), door)
+        plan = plan_prompt(
+            question,
+            language=language,
+            passages=evidence["passages"],
+            window=self._window(state, caller),
+            budget=self.budget,
+        )
+        released = release(
+            self.provider,
+            plan.prompt,
+            emit=door.emit,
+            reset=door.reset,
+            stopped=lambda: door.stopped() is not None,
+            screen=self.screen,
+        )
+        return _narrated(released, plan.report, evidence, door)
+
+    def _window(self, state: AnswerReads, caller: Caller) -> Window:
+        return restore(
+            state.get("history"),
+            limits=self.limits,
+            may_see=lambda sources: self.may_see(caller, sources),
+            language=state["intent"]["language"],
+        )
+
+    def _remembered(self, state: AnswerReads, answer: Answer) -> object:
+        """History with this turn as a candidate; a turn of another kind leaves it as it was."""
+        turn = state["turn"]
+        sources = {(citation["document_id"], citation["version"]) for citation in answer["citations"]}
+        return remember(
+            state.get("history"),
+            {
+                "turn_id": turn["turn_id"],
+                "question": turn["standalone_question"],
+                "answer": answer["text"],
+                "kind": answer["kind"],
+                "sources": [list(source) for source in sorted(sources)],
+                "at": turn["received_at"],
+            },
+            self.limits,
+        )
+
+
+def _narrative_questions(intent: Intent, turn: Turn) -> list[str]:
+    parts = intent["sub_questions"]
+    if parts:
+        return [part["text"] for part in parts if part["kind"] == "narrative"]
+    return [turn["standalone_question"]] if intent["kind"] == "narrative" else []
+
+
+def _say(made: Said, door: Door) -> Said:
+    door.emit(made.text)
+    return made
+
+
+def _narrated(released: Released, window: WindowReport, evidence: Evidence, door: Door) -> Said:
+    if released.partial and door.stopped() != STOP:
+        raise TurnInterrupted("The answer was interrupted: type /retry to go on.")
+    return Said(
+        "stopped" if released.partial else "narrative",
+        released.text,
+        tuple(cited(released.text, evidence["passages"])),
+        window,
+        released.usage,
+        tuple(released.replies),
+        released.degraded,
+        released.partial,
+    )
+
+
+def _answer(made: Said, state: AnswerReads) -> Answer:
+    evidence = state.get("evidence")
+    answer: Answer = {
+        "kind": made.kind,
+        "text": made.text,
+        "citations": list(made.citations),
+        "decision_digest": decision_digest(state["intent"], evidence, state.get("facts")),
+        "knowledge_version": evidence["knowledge_version"] if evidence else None,
+        "window": made.window or empty_window(),
+        "usage": made.usage,
+        "replies": list(made.replies),
+    }
+    return {**answer, "partial": True} if made.partial else answer

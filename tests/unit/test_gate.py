@@ -1,0 +1,196 @@
+"""The gate's table, row by row, and the input it takes."""
+
+from typing import Any
+
+import pytest
+
+from nodes.contracts import Caller
+from nodes.gate import BadTextError, check_text, make_gate, pair_of_messages
+
+NOW = "2026-11-30T10:00:00.000+08:00"
+TURN = {
+    "turn_id": "t1",
+    "original_question": "云帆2023年营收",
+    "standalone_question": "云帆2023年营收",
+    "standalone_reason": "independent",
+    "opened_at": NOW,
+    "received_at": NOW,
+    "audience": "a",
+}
+INTENT = {
+    "kind": "fact",
+    "language": "zh",
+    "companies": [],
+    "periods": ["2023"],
+    "metrics": ["revenue"],
+    "ambiguous": [["yunfan-tech", "yunfan-energy"]],
+    "sub_questions": [],
+    "needs": ["company"],
+    "safety": None,
+}
+OPTIONS = [{"value": "yunfan-tech", "label": "云帆科技"}, {"value": "yunfan-energy", "label": "云帆能源"}]
+PENDING = {
+    "slot": "company",
+    "mention": None,
+    "options": OPTIONS,
+    "page": 1,
+    "pages": 1,
+    "asked": 1,
+    "prompt": "哪家公司？",
+    "reply": None,
+    "decision_digest": "d",
+}
+OPEN: dict[str, Any] = {"turn": TURN, "intent": INTENT, "answer": None, "clarification": None}
+STATES: dict[str, dict[str, Any]] = {
+    "no open turn": {**OPEN, "answer": {"kind": "fact"}},
+    "fresh": {},
+    "pending": {**OPEN, "clarification": PENDING},
+    "reference pending": {**OPEN, "clarification": {**PENDING, "slot": "reference", "options": []}},
+    "unfinished": OPEN,
+    "reply not used": {**OPEN, "clarification": {**PENDING, "reply": "2"}},
+}
+
+
+def read(text: str, received_at: str) -> Any:
+    """A complete question of another company, else nothing complete."""
+    complete = {**INTENT, "ambiguous": [], "needs": []}
+    if text.startswith("北渚"):
+        return {**complete, "companies": ["beizhu"]}
+    if text.startswith("云帆科技2023年营收"):
+        return {**complete, "companies": ["yunfan-tech"]}
+    if text.startswith("云帆科技2024年"):
+        return {**complete, "companies": ["yunfan-tech"], "periods": ["2024"]}
+    return {**complete, "kind": "small_talk" if text == "你好" else "narrative", "needs": ["reference"]}
+
+
+ids = iter(f"id{n}" for n in range(100_000))
+gate = make_gate(
+    read_intent=read, audience=lambda caller: caller.user, clock=lambda: NOW, new_id=lambda: next(ids)
+)
+
+
+def decide(state: str, text: str) -> dict[str, Any]:
+    request = {"request_id": "r1", "text": text, "received_at": NOW}
+    return gate({**STATES[state], "request": request, "turn_count": 4}, caller=Caller(user="me"))  # type: ignore[typeddict-item]
+
+
+TABLE = [
+    # state, text, input_kind, status, error_code, opens, closes
+    ("fresh", "你好", "new_question", None, None, True, None),
+    ("no open turn", "你好", "new_question", None, None, True, None),
+    ("no open turn", "/retry", "retry", "completed", None, False, None),
+    ("no open turn", "重试", "retry", "completed", None, False, None),
+    ("no open turn", "/discard", "unfinished_turn_input", "completed", None, False, None),
+    ("no open turn", "放弃", "unfinished_turn_input", "completed", None, False, None),
+    ("no open turn", "下一页", "clarification_reply", "completed", None, False, None),
+    ("no open turn", "cancel", "clarification_reply", "completed", None, False, None),
+    ("fresh", "上一页", "clarification_reply", "completed", None, False, None),
+    ("pending", "2", "clarification_reply", None, None, False, None),
+    ("pending", "云帆能源", "clarification_reply", None, None, False, None),
+    ("pending", "下一页", "clarification_reply", None, None, False, None),
+    ("pending", "取消", "clarification_reply", None, None, False, None),
+    ("pending", "/discard", "clarification_reply", None, None, False, None),
+    ("pending", "/retry", "clarification_reply", None, None, False, None),
+    ("pending", "你好", "clarification_reply", None, None, False, None),
+    ("pending", "北渚茶业2023年营收", "new_question", None, None, True, None),
+    ("pending", "云帆科技2023年营收是多少", "clarification_reply", None, None, False, None),
+    ("pending", "云帆科技2024年营收是多少", "new_question", None, None, True, None),
+    ("reference pending", "北渚茶业2023年营收", "clarification_reply", None, None, False, None),
+    ("unfinished", "/retry", "retry", None, None, False, None),
+    ("unfinished", "  重试 ", "retry", None, None, False, None),
+    ("unfinished", "/discard", "unfinished_turn_input", "completed", None, False, "discarded"),
+    ("unfinished", "北渚茶业2023年营收", "unfinished_turn_input", "failed", "unfinished_turn", False, None),
+    ("unfinished", "下一页", "unfinished_turn_input", "failed", "unfinished_turn", False, None),
+    ("reply not used", "你好", "unfinished_turn_input", "failed", "unfinished_turn", False, None),
+    ("reply not used", "/retry", "retry", None, None, False, None),
+]
+
+
+@pytest.mark.parametrize(("state", "text", "kind", "status", "error", "opens", "closes"), TABLE)
+def test_row(state: str, text: str, kind: str, status: Any, error: Any, opens: bool, closes: Any) -> None:
+    writes = decide(state, text)
+    outcome = writes["outcome"]
+    assert (outcome["input_kind"], outcome["status"], outcome["error_code"]) == (kind, status, error)
+    assert ("turn" in writes and writes["turn"]["turn_id"] != "t1") is opens
+    assert (writes.get("answer") or {}).get("kind") == closes
+    assert bool(outcome["notice"]) is (status is not None or (state == "pending" and opens))
+
+
+def test_a_new_turn_resets_all_that_belonged_to_the_last_one() -> None:
+    writes = decide("no open turn", "北渚茶业2023年营收")
+    per_turn = ("intent", "clarification", "suggestions", "evidence", "facts", "answer")
+    assert {key: writes[key] for key in per_turn} == dict.fromkeys(per_turn)  # type: ignore[literal-required]
+    assert writes["turn"]["original_question"] == writes["turn"]["standalone_question"]
+    assert writes["turn_count"] == 5
+
+
+def test_a_refused_input_leaves_the_unfinished_turn_as_it_was() -> None:
+    assert set(decide("unfinished", "别的问题")) == {"outcome", "messages"}
+
+
+def test_a_notice_without_an_open_turn_concerns_no_turn() -> None:
+    assert decide("no open turn", "/retry")["outcome"]["turn_id"] is None
+
+
+def test_a_retry_takes_the_permissions_of_its_own_request() -> None:
+    assert decide("unfinished", "/retry")["turn"]["audience"] == "me"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "text_empty"),
+        (" \n\t　", "text_empty"),
+        ("字" * 4001, "text_too_long"),
+        ("a\x00b", "text_has_nul"),
+        ("a\ud800b", "text_has_surrogate"),
+        (None, "text_not_a_string"),
+        (["x"], "text_not_a_string"),
+    ],
+)
+def test_text_that_cannot_be_accepted(text: Any, code: str) -> None:
+    with pytest.raises(BadTextError) as refused:
+        check_text(text)
+    assert refused.value.code == code
+    with pytest.raises(BadTextError):
+        gate({"request": {"text": text}}, caller=Caller())
+
+
+def test_the_longest_text_is_accepted() -> None:
+    assert check_text("字" * 4000) == "字" * 4000
+
+
+def test_missing_ids_and_times_are_filled_in() -> None:
+    writes = gate({"request": {"text": "你好"}}, caller=Caller())
+    assert writes["turn"]["received_at"] == NOW
+    assert writes["outcome"]["message_id"].startswith("id")
+
+
+HUMAN = {"type": "human", "content": "问题", "id": "m1"}
+
+
+def test_a_chat_message_is_a_request_once() -> None:
+    first = gate({"messages": [HUMAN]}, caller=Caller())  # type: ignore[typeddict-item]
+    assert first["turn"]["original_question"] == "问题"
+    with pytest.raises(BadTextError, match="no new input"):
+        gate({"messages": [HUMAN], "outcome": first["outcome"]}, caller=Caller())  # type: ignore[typeddict-item]
+
+
+def test_a_request_counts_before_a_message_left_over() -> None:
+    writes = gate({"messages": [HUMAN], "request": {"text": "新"}}, caller=Caller())  # type: ignore[typeddict-item]
+    assert writes["turn"]["original_question"] == "新"
+
+
+def test_messages_keep_the_current_pair_only() -> None:
+    answer = {"type": "ai", "content": "答", "id": "m2"}
+    pair = pair_of_messages([HUMAN], [answer])
+    assert pair == [HUMAN, answer]
+    whole = [{"role": "user", "content": "一"}, {"role": "assistant", "content": "二"}]
+    newest = pair_of_messages(pair, [*whole, {"role": "user", "content": "三", "id": "m9"}])
+    assert newest == [{"type": "human", "content": "三", "id": "m9"}]
+    assert pair_of_messages(pair, []) == pair
+
+
+def test_content_blocks_become_text() -> None:
+    blocks = [{"type": "text", "text": "甲"}, {"type": "text", "text": "乙"}]
+    assert pair_of_messages(None, [{"role": "user", "content": blocks, "id": "x"}])[0]["content"] == "甲乙"
