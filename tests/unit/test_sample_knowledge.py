@@ -329,7 +329,7 @@ def test_the_margin_of_a_year_is_its_quarters_weighted_by_revenue(year: str) -> 
 
 
 def test_values_cannot_be_taken_for_years() -> None:
-    assert [row for row in FACTS if 1980 <= abs(int(Decimal(row["value"]))) <= 2039] == []
+    assert [row for row in FACTS if 1900 <= abs(int(Decimal(row["value"]))) <= 2099] == []
 
 
 def test_about_four_percent_is_missing() -> None:
