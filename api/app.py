@@ -132,6 +132,7 @@ def create_app(
 def _add_chat(app: FastAPI, desk: Desk) -> None:
     @app.post(
         "/api/chat",
+        status_code=200,
         response_class=EventStream,
         responses={
             **_STREAM,

@@ -70,7 +70,8 @@ PROBLEMS: dict[str, Kind] = {
     "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True),
 }
 
-_CODE_OF_STATUS = {400: "bad_request", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
+# The framework's own 400 is a body that it could not parse.
+_CODE_OF_STATUS = {400: "malformed_json", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
 
 
 class Problem(BaseModel):
