@@ -1,7 +1,7 @@
 """Deleting: whole threads, runs, and what a long conversation no longer needs. The choices are pure.
 
-The server carries a choice out in one step and only if no newer checkpoint has come in meanwhile; values go
-when no remaining checkpoint refers to them.
+The server carries a choice out in one step, unless a checkpoint that came in meanwhile depends on a chosen
+one; values go when no remaining checkpoint refers to them.
 """
 
 from collections import defaultdict
@@ -157,7 +157,7 @@ def read_item(key: str, space: bytes, raw_id: bytes, record: bytes) -> Stored:
 
 
 def erase(plans: Plans, key: str, choose: Choice) -> Plan[int]:
-    """Delete what `choose` picks. When the thread moves on meanwhile, it chooses again."""
+    """Delete what `choose` picks; choose again when something new depends on it. Returns how many went."""
     for _ in range(MOST_TRIES):
         stored, latest = yield from read_stored(key)
         doomed = choose(stored)
@@ -169,7 +169,7 @@ def erase(plans: Plans, key: str, choose: Choice) -> Plan[int]:
         reply = yield call
         if check_status(reply, call, key) == b"ok":
             return int(reply[1])
-    raise CheckpointError(f"{key} is written to all the time; prune it when the thread is idle")
+    raise CheckpointError(f"{key} is forked all the time; prune it when the thread is idle")
 
 
 def prune(plans: Plans, thread_id: object, strategy: str) -> Plan[None]:

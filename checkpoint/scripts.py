@@ -403,23 +403,29 @@ return {'ok'}
 )
 
 # 1 TTL, 2 how many namespaces the caller saw, then namespace part, greatest id ..., then namespace part,
-# doomed id ... Refuses when a namespace has moved on since, for then the choice may be wrong.
+# doomed id ... Refuses when a checkpoint that came in since must be rebuilt from a doomed one.
 ERASE = script(
     """
 local key = KEYS[1]
 local mark = redis.call('HGET', key, 'c')
 if newer(mark) then return {'form', mark} end
 local seen = tonumber(ARGV[2])
-for i = 0, seen - 1 do
-  if (redis.call('HGET', key, 'cl' .. ARGV[3 + 2 * i]) or '') ~= ARGV[4 + 2 * i] then return {'moved'} end
-end
-if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok', 0} end
-
 local doomed, spaces = {}, {}
 for i = 3 + 2 * seen, #ARGV, 2 do
   if not doomed[ARGV[i]] then doomed[ARGV[i]] = {}; spaces[#spaces + 1] = ARGV[i] end
   doomed[ARGV[i]][ARGV[i + 1]] = true
 end
+
+for i = 3, 1 + 2 * seen, 2 do
+  local ns, greatest = ARGV[i], ARGV[i + 1]
+  local id = redis.call('HGET', key, 'cl' .. ns) or ''
+  while id ~= '' and above(id, greatest) do
+    local prev, header = split(redis.call('HGET', key, 'cc' .. ns .. part(id)))
+    if #header[5] > 0 and doomed[ns] and doomed[ns][header[1]] then return {'moved'} end
+    id = prev
+  end
+end
+if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok', 0} end
 
 local erased = 0
 for _, ns in ipairs(spaces) do
