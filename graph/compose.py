@@ -8,14 +8,13 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from nodes.answer.providers import load_provider
-
 from checkpoint import RedisContextSaver
 from checkpoint.errors import CheckpointError
 from checkpoint.window import Window, WindowLimits, restore
 from graph.build import Services, TurnGraph, build_graph
 from graph.settings import Settings, SettingsError
 from graph.steps import CallerOf, RequestContext
+from nodes.answer.providers import load_provider
 from nodes.contracts import Caller, Clock, CompanyDirectory, Intent, Language, NewId, NodeError, Provider
 from nodes.reading.companies import CompanyIndex
 from nodes.reading.intent import read_intent

@@ -11,11 +11,11 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
-from nodes.answer.providers import ScriptedProvider
 
 from graph.build import TurnGraph, build_graph
 from graph.compose import Assistant, caller_of_context
 from graph.run import config_for, last_result, stream_turn
+from nodes.answer.providers import ExtractiveProvider, ScriptedProvider
 from nodes.contracts import Answer, Caller, Request
 
 Verdict = Literal["equal", "different", "not_comparable"]
@@ -161,7 +161,7 @@ def _scratch_graph(assistant: Assistant, stored: Stored, *, live: bool) -> TurnG
     """A graph over memory that holds only the state before the request."""
     services = assistant.services
     answer: Answer | None = stored.after.checkpoint["channel_values"].get("answer")
-    if not live and answer and answer["replies"]:
+    if not live and answer and answer["replies"] and not isinstance(services.provider, ExtractiveProvider):
         services = replace(services, provider=ScriptedProvider(answer["replies"]))
     saver = InMemorySaver()
     if stored.before:

@@ -16,9 +16,19 @@ from graph.build import TurnGraph
 from graph.steps import RequestContext
 from nodes.answer.step import TurnInterrupted
 from nodes.clarify.step import PAGE_SIZE
-from nodes.contracts import Caller, InputKind, Outcome, Request, Usage, WindowReport
+from nodes.contracts import (
+    Caller,
+    Clarification,
+    InputKind,
+    Language,
+    Outcome,
+    Request,
+    Suggestions,
+    Usage,
+    WindowReport,
+)
 from nodes.gate import BadTextError, check_text
-from nodes.notices import closed, empty_window, notice
+from nodes.notices import HOW_TO_REPLY, WHICH_QUESTION, closed, empty_window, notice
 
 __all__ = [
     "BadTextError",
@@ -242,7 +252,7 @@ def _result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnR
     if answer:
         return _with_answer(result, answer)
     if pending and status == "needs_input":
-        asked = clarification_shown(pending, suggestions)
+        asked = clarification_shown(pending, suggestions, state["intent"]["language"])
         return replace(result, clarification=asked, decision_digest=pending["decision_digest"])
     return result
 
@@ -261,25 +271,30 @@ def _with_answer(result: TurnResult, answer: dict[str, Any]) -> TurnResult:
     )
 
 
-def clarification_shown(pending: Any, suggestions: Any) -> dict[str, Any]:
+def clarification_shown(
+    pending: Clarification, suggestions: Suggestions | None, language: Language
+) -> dict[str, Any]:
     """The pending question as a reader sees it: the options of its page, numbered over the whole list."""
-    options = pending["options"]
-    if pending["slot"] == "reference":
-        options = (suggestions or {"options": []})["options"]
+    options, prompt = pending["options"], pending["prompt"]
+    if pending["slot"] == "reference" and suggestions and suggestions["options"]:
+        options, prompt = suggestions["options"], WHICH_QUESTION[language]
     first = (pending["page"] - 1) * PAGE_SIZE
     numbered = [{"number": number, **option} for number, option in enumerate(options, start=1)]
     return {
         "slot": pending["slot"],
-        "prompt": pending["prompt"],
+        "prompt": prompt,
         "options": numbered[first : first + PAGE_SIZE],
         "page": pending["page"],
         "pages": pending["pages"],
+        "how_to_reply": HOW_TO_REPLY[language] if options else None,
     }
 
 
 def _as_lines(clarification: dict[str, Any]) -> str:
     lines = [f"{option['number']}. {option['label']}" for option in clarification["options"]]
-    return "\n".join([clarification["prompt"], *lines])
+    pages = f"({clarification['page']}/{clarification['pages']}) " if clarification["pages"] > 1 else ""
+    how = [f"{pages}{clarification['how_to_reply']}"] if lines else []
+    return "\n".join([clarification["prompt"], *lines, *how])
 
 
 def last_result(

@@ -64,6 +64,11 @@ PROMPTS: dict[Slot, dict[Language, str]] = {
     },
 }
 
+WHICH_QUESTION: dict[Language, str] = {
+    "zh": "您想问的是下面哪一个问题？",
+    "en": "Which of these questions do you mean?",
+}
+
 HOW_TO_REPLY: dict[Language, str] = {
     "zh": "请回复编号或名称，也可以输入：下一页、上一页、取消。",
     "en": "Reply with a number or a name, or type: next, previous, cancel.",

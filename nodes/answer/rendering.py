@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Literal
 
 from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
+from nodes.naming import period_label
 
 FixedText = Literal[
     "refused",
@@ -276,26 +277,6 @@ def _line(hit: FactHit, names: Names, sources: _Sources) -> str:
     if names.language == "zh":
         return f"{company} {period_label(hit['period'], 'zh')}：{value}{mark}"
     return f"{company}, {period_label(hit['period'], 'en')}: {value}{f' {mark}' if mark else ''}"
-
-
-def period_label(period: str, language: Language) -> str:
-    """A canonical period in words: 2023H1 is 2023年上半年, the first half of 2023; 2023Q3 is Q3 2023."""
-    match = re.fullmatch(r"(\d{4})(?:H([12])|Q([1-4]))?", period)
-    if not match:
-        return period
-    year, half, quarter = match.groups()
-    if language == "zh":
-        part = (
-            f"{'上下'[int(half) - 1]}半年"
-            if half
-            else f"第{'一二三四'[int(quarter) - 1]}季度"
-            if quarter
-            else ""
-        )
-        return f"{year}年{part}"
-    if half:
-        return f"the {('first', 'second')[int(half) - 1]} half of {year}"
-    return f"Q{quarter} {year}" if quarter else year
 
 
 # Values

@@ -25,6 +25,7 @@ from nodes.contracts import (
     Turn,
 )
 from nodes.digest import decision_digest
+from nodes.naming import period_label
 from nodes.notices import HOW_TO_REPLY, PROMPTS, closed, ended, notice, said
 from nodes.reading.intent import answers_itself
 from nodes.reading.replies import command, match_option, ordinal
@@ -172,7 +173,10 @@ class Clarifier:
                 for metric in self.directory.metrics()
             ]
         if slot == "period":
-            return [{"value": period, "label": period} for period in self._periods(intent, caller)]
+            return [
+                {"value": period, "label": period_label(period, intent["language"])}
+                for period in self._periods(intent, caller)
+            ]
         return []
 
     def _companies(self, intent: Intent) -> list[Option]:
@@ -187,17 +191,21 @@ class Clarifier:
         ]
 
     def _periods(self, intent: Intent, caller: Caller) -> list[str]:
-        """Periods that the caller may see for what was asked, newest first."""
+        """Periods that the caller may see for what was asked: years, halves, quarters, newest first."""
         found = {
             period
             for company in intent["companies"]
             for metric in intent["metrics"]
             for period in self.facts.periods(company=company, metric=metric, caller=caller)
         }
-        return sorted(found, reverse=True)
+        return sorted(sorted(found, reverse=True), key=_length_rank)
 
 
 _FACT_SLOTS: tuple[Slot, ...] = ("company", "period", "metric")
+
+
+def _length_rank(period: str) -> str:
+    return period[4:5]  # "" of a year sorts before H and Q
 
 
 def turn_page(pending: Clarification, by: int) -> Clarification:

@@ -21,6 +21,7 @@ from nodes.contracts import (
     Suggestions,
     Turn,
 )
+from nodes.naming import period_label
 from nodes.notices import SOMETHING_ELSE
 from nodes.reading.references import strip_reference
 
@@ -96,7 +97,7 @@ class Names:
         company = "、".join(map(self.company, companies))
         metric = "、".join(map(self.metric, metrics))
         if self._language == "zh":
-            return f"{company}{'、'.join(map(_period_zh, periods))}的{metric}是多少？"
+            return f"{company}{'、'.join(period_label(period, 'zh') for period in periods)}的{metric}是多少？"
         return f"What was the {metric} of {company} in {', '.join(periods)}?"
 
 
@@ -120,10 +121,3 @@ def _company_name(company: Company, language: Language) -> str:
     if language == "en" and company.english_names:
         return company.english_names[0]
     return company.name
-
-
-def _period_zh(period: str) -> str:
-    year, rest = period[:4], period[4:]
-    halves = {"H1": "上半年", "H2": "下半年"}
-    quarters = {"Q1": "第一季度", "Q2": "第二季度", "Q3": "第三季度", "Q4": "第四季度"}
-    return f"{year}年{halves.get(rest) or quarters.get(rest) or ''}"
