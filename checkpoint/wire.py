@@ -19,22 +19,30 @@ from checkpoint.plan import Call, Plan
 
 Result = TypeVar("Result")
 
-REMEDIES: tuple[tuple[type[Exception], str], ...] = (
-    (faults.AuthenticationError, "Check user and password in REDIS_URL"),
+# What a fault is, also when it arrives from inside a script as a plain error with these words in its text;
+# and what to do about it.
+REMEDIES: tuple[tuple[type[Exception], tuple[str, ...], str], ...] = (
+    (faults.AuthenticationError, ("WRONGPASS", "NOAUTH"), "Check user and password in REDIS_URL"),
     (
         faults.NoPermissionError,
+        ("NOPERM", "ACL failure", "can't run this command"),
         "Give the user in REDIS_URL the commands that docs/redis.md lists (EXPIRE among them)",
     ),
     (
         faults.OutOfMemoryError,
+        ("OOM ",),
         "The server is out of memory: raise maxmemory or lower REDIS_CONTEXT_TTL_SECONDS",
     ),
-    (faults.ReadOnlyError, "REDIS_URL names a replica: name the primary, or use redis+sentinel://"),
-    (faults.BusyLoadingError, "The server is loading its data: try again shortly"),
-    (faults.MaxConnectionsError, "Every connection is in use: raise max_connections or lower the load"),
-    (faults.ClusterDownError, "The cluster is down: check its nodes"),
-    (faults.TimeoutError, "The server did not answer in time: check its load and the network, then repeat"),
-    (faults.ConnectionError, "Check that the server runs and that REDIS_URL names it, then repeat"),
+    (
+        faults.ReadOnlyError,
+        ("READONLY",),
+        "REDIS_URL names a replica: name the primary, or use redis+sentinel://",
+    ),
+    (faults.BusyLoadingError, ("LOADING",), "The server is loading its data: try again shortly"),
+    (faults.MaxConnectionsError, (), "Every connection is in use: raise max_connections or lower the load"),
+    (faults.ClusterDownError, ("CLUSTERDOWN",), "The cluster is down: check its nodes"),
+    (faults.TimeoutError, (), "The server did not answer in time: check its load and the network, repeat"),
+    (faults.ConnectionError, (), "Check that the server runs and that REDIS_URL names it, then repeat"),
 )
 
 # A lost connection, a demoted primary: another try gets another connection.
@@ -47,21 +55,13 @@ def is_worth_another_try(fault: Exception) -> bool:
 
 
 def translate(fault: Exception, doing: str, key: str) -> CheckpointError:
-    """Our error for one of the client's. The fault's own text is kept to its first word: it may name keys."""
+    """Our error for one of the client's, with its remedy. Values never stand in the server's messages."""
     text = str(fault)
     if "WRONGTYPE" in text:
         return WrongTypeError(key)
-    for kind, remedy in REMEDIES:
-        if isinstance(fault, kind):
+    for kind, words, remedy in REMEDIES:
+        if isinstance(fault, kind) or any(word in text for word in words):
             return CheckpointUnavailable(doing, describe(fault), remedy)
-    for word, kind in (
-        ("OOM", faults.OutOfMemoryError),
-        ("READONLY", faults.ReadOnlyError),
-        ("NOPERM", faults.NoPermissionError),
-    ):
-        # Inside a script these arrive as a plain error whose text begins with the word.
-        if text.startswith(word) or f" {word} " in text:
-            return CheckpointUnavailable(doing, describe(fault), dict(REMEDIES)[kind])
     return CheckpointUnavailable(doing, describe(fault), "Read the server's log")
 
 
