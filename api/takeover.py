@@ -7,7 +7,8 @@ answered from there, or continued, or simply run: never answered twice.
 from collections.abc import Mapping
 from typing import Any
 
-from graph.run import TurnResult, clarification_shown
+from graph.run import TurnResult, result_of
+from nodes.contracts import Outcome
 
 State = Mapping[str, Any]
 
@@ -23,29 +24,9 @@ def finished_result(state: State, request_id: str) -> TurnResult | None:
     outcome = _outcome(state, request_id)
     if outcome is None or outcome["status"] is None:
         return None
-    turn = state.get("turn") if outcome["turn_id"] else None
-    return TurnResult(
-        outcome["status"],
-        outcome["input_kind"],
-        error_code=outcome["error_code"],
-        degraded=outcome["degraded"],
-        notice=outcome["notice"],
-        **(_of_turn(state, turn, outcome["status"]) if turn else {}),
-    )
+    return result_of(dict(state), outcome, outcome["status"])
 
 
-def _of_turn(state: State, turn: Mapping[str, Any], status: str) -> dict[str, Any]:
-    known = {name: turn[name] for name in ("turn_id", "original_question", "standalone_question")}
-    answer, pending = state.get("answer"), state.get("clarification")
-    if answer:
-        shown = {name: answer[name] for name in ("kind", "text", "citations")}
-        kept = {name: answer[name] for name in ("window", "decision_digest", "usage")}
-        return {**known, "answer": shown, **kept}
-    if pending and status == "needs_input":
-        return {**known, "clarification": clarification_shown(pending, state.get("suggestions"))}
-    return known
-
-
-def _outcome(state: State, request_id: str) -> Mapping[str, Any] | None:
-    outcome: Mapping[str, Any] | None = state.get("outcome")
+def _outcome(state: State, request_id: str) -> Outcome | None:
+    outcome: Outcome | None = state.get("outcome")
     return outcome if outcome and outcome["message_id"] == request_id else None

@@ -216,7 +216,7 @@ class _Run:
         outcome = self._outcome()
         if outcome is None:
             return TurnResult(status, "unknown", partial_text=self.shown or None, **known)
-        result = _result_of(self.state, outcome, status)
+        result = result_of(self.state, outcome, status)
         return replace(result, partial_text=None if result.answer else self.shown or None, **known)
 
     def _log(self, error: Exception) -> None:
@@ -230,7 +230,7 @@ class _Run:
         )
 
 
-def _result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnResult:
+def result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnResult:
     suggestions = state.get("suggestions")
     result = TurnResult(
         status,
