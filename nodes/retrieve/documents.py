@@ -360,8 +360,8 @@ class KnowledgeStore:
     def replace(self, new: SourceSet, *, in_place_of: Collection[str] = ()) -> Replaced:
         """Makes a source set exactly this, in one transaction; documents that did not change are not touched.
 
-        The source sets `in_place_of` go at the same moment. The caller has checked that no other set owns one of
-        the document ids (`records` tells).
+        The source sets `in_place_of` go at the same moment. The caller has checked that no other set owns one
+        of the document ids (`records` tells).
         """
         with self._writing() as connection:
             for name in sorted(set(in_place_of) - {new.name}):

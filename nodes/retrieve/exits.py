@@ -133,8 +133,7 @@ def load_retriever(spec: str | None, store: KnowledgeStore) -> BaseRetriever:
         factory = getattr(importlib.import_module(module_name), factory_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise KnowledgeError(f"RETRIEVER={spec} cannot be loaded ({error}). {remedy}") from error
-    takes_store = callable(factory) and bool(inspect.signature(factory).parameters)
-    retriever = (factory(store) if takes_store else factory()) if callable(factory) else factory
+    retriever = _call(factory, store) if callable(factory) else factory
     if not isinstance(retriever, BaseRetriever):
         raise KnowledgeError(f"RETRIEVER={spec} gave a {type(retriever).__name__}. {remedy}")
     return retriever
@@ -142,6 +141,12 @@ def load_retriever(spec: str | None, store: KnowledgeStore) -> BaseRetriever:
 
 def open_retriever(store: KnowledgeStore, spec: str | None = None) -> PermittedRetriever:
     return PermittedRetriever(store, load_retriever(spec, store))
+
+
+def _call(factory: Callable[..., object], store: KnowledgeStore) -> object:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    takes_store = any(one.kind in positional for one in inspect.signature(factory).parameters.values())
+    return factory(store) if takes_store else factory()
 
 
 def _place_of(candidate: Document, text: str) -> tuple[int, int] | None:

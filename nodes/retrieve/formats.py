@@ -168,7 +168,7 @@ def split_front_matter(text: str) -> tuple[dict[str, object], str]:
         return {}, text
     closed = re.search(r"^---[ \t]*$\n?", text[opened.end() :], re.MULTILINE)
     block = text[opened.end() :][: closed.start()] if closed else text[opened.end() :].partition("\n\n")[0]
-    if not re.search(r"^\s*[\w-]+\s*:", block, re.MULTILINE):
+    if not re.search(r"^[\s-]*\w[\w-]*\s*:", block, re.MULTILINE):
         return {}, text  # a ruled line, not front matter
     if not closed:
         raise FieldError("line 1", "the front matter is not closed; end it with a line ---")

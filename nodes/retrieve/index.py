@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import log
 from typing import Any
 
+import numpy as np
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -22,18 +23,20 @@ from nodes.retrieve.documents import KnowledgeStore, Snapshot, current_keys
 from nodes.retrieve.wording import Wording, is_chinese, pairs, same_as
 
 CANDIDATES = 50
-# A passage counts as found when it holds more than this share of what the question asks about (`Coverage`),
-# or, as a long question tells much beside its point, a smaller share that weighs this many rarest words.
+# A document counts as found when its passages hold more than this share of what is asked, or, as a long
+# question tells much beside its point, a smaller share that weighs as much as this many of the rarest words.
 ENOUGH_SHARE = 0.5
 LONG_SHARE = 0.25
 LONG_WORDS = 2.5
 # Beside a much better passage a weak one is noise: the least share of the best score.
 SCORE_SHARE = 0.4
+# A word that stands in at most this many chunks is searched for by its equivalents too.
+RARE = 2
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of what a question asks about a chunk holds, in weights; `rarest` is the largest weight."""
+    """How much of what a question asks about is held, in weights; `rarest` is the largest weight."""
 
     held: float
     asked: float
@@ -78,41 +81,50 @@ class LexicalIndex:
         Only chunks that this caller may see and that hold on this day compete, so hidden documents use up no
         places. Empty when nothing is close enough to the question to count as found.
         """
-        import numpy as np
-
         folded = self._wording.fold(query)
         asked = self._wording.asked(folded)
-        terms = self._wording.terms(folded) + [other for word in asked for other in self._instead_of(word)]
-        known = [term for term in terms if term in self._holding]
-        if not known or not asked:
+        if not asked or not self._terms:
             return []
-        eligible = self._eligible(
-            Caller(caller.tenant, caller.user and "-", caller.groups, caller.knowledge_base), on_date
-        )
-        scores = np.round(self._bm25.get_scores(known).astype(np.float64), 4) * eligible
+        viewer = Caller(caller.tenant, caller.user and "-", caller.groups, caller.knowledge_base)
+        scores = np.round(self._score(folded, asked), 4) * self._eligible(viewer, on_date)
         order = np.lexsort((np.arange(len(scores)), -scores))[: max(limit, CANDIDATES)]
         best = float(scores[order[0]])
         hits = [Hit(int(at), float(scores[at])) for at in order if 0 < scores[at] >= SCORE_SHARE * best]
-        return [hit for hit in hits if self.coverage(asked, hit.position).is_enough][:limit]
+        return self._found(asked, hits)[:limit]
 
-    def coverage(self, asked: Sequence[str], position: int) -> Coverage:
-        """What a chunk, with its title, holds of what a question asks about.
+    def _found(self, asked: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
+        """Hits of documents whose hits together hold enough of what is asked."""
+        of_document: dict[int, list[int]] = {}
+        for hit in hits:
+            of_document.setdefault(self.snapshot.chunks[hit.position][0], []).append(hit.position)
+        found = {record for record, places in of_document.items() if self.coverage(asked, places).is_enough}
+        return [hit for hit in hits if self.snapshot.chunks[hit.position][0] in found]
+
+    def coverage(self, asked: Sequence[str], positions: Sequence[int]) -> Coverage:
+        """What these chunks together, with their titles, hold of what a question asks about.
 
         Each content word weighs as much as it is rare in the whole index; one that stands nowhere weighs as
-        one that stands once. It is held when it, or another word for the same, stands in the chunk; a longer
+        one that stands once. It is held when it, or another word for the same, stands in a chunk; a longer
         Chinese word that is not held counts by its character pairs, again by their rarity.
         """
         weights = [self._weight(word) for word in asked]
-        held = [
-            weight * self._share_held(word, position) for word, weight in zip(asked, weights, strict=True)
-        ]
-        return Coverage(sum(held), sum(weights), self._weight(""))
+        shares = [max(self._share_held(word, position) for position in positions) for word in asked]
+        held = sum(weight * share for weight, share in zip(weights, shares, strict=True))
+        return Coverage(held, sum(weights), self._weight(""))
 
-    def _instead_of(self, word: str) -> list[str]:
-        """What to search for in place of a word that stands nowhere."""
-        if word in self._holding:
-            return []
-        return [term for other in same_as(word) for term in self._wording.terms(other)]
+    def _score(self, folded: str, asked: Sequence[str]) -> Any:
+        """BM25 of the question in every chunk; a rare word counts by its best equivalent too."""
+        scores = self._bm25_of(self._wording.terms(folded))
+        for word in asked:
+            others = same_as(word) if self._holding[word] <= RARE else ()
+            if others:
+                scores += np.max([self._bm25_of(self._wording.terms(other)) for other in others], axis=0)
+        return scores
+
+    def _bm25_of(self, terms: Sequence[str]) -> Any:
+        known = [term for term in terms if term in self._holding]
+        scores = self._bm25.get_scores(known) if known else np.zeros(len(self._terms))
+        return scores.astype(np.float64)
 
     def _weight(self, term: str) -> float:
         holding = max(self._holding[term], 1)
@@ -129,8 +141,6 @@ class LexicalIndex:
         return word in self._terms[position] or (is_chinese(word) and word in self._bodies[position])
 
     def _find_eligible(self, caller: Caller, on_date: str | None) -> Any:
-        import numpy as np
-
         records = self.snapshot.records
         current = {record.key for record in records} if on_date is None else current_keys(records, on_date)
         seen = [record.key in current and may_see(caller, record.access) for record in records]

@@ -68,8 +68,8 @@ def load_folder(
 ) -> LoadReport:
     """Makes the folder's source set exactly what the folder holds now; other sets are not touched.
 
-    Only the source sets `in_place_of` are taken away at the same moment (as the sample is, by a first folder of
-    one's own).
+    Only the source sets `in_place_of` are taken away at the same moment (as the sample is, by a first folder
+    of one's own).
 
     `name` is the source set's, by default the folder's full path. `knowledge_base` is for documents that name
     none. Stored in one transaction at the end. Raises KnowledgeError, with nothing changed, where the folder

@@ -11,7 +11,7 @@ SAMPLE_SET = "sample"
 
 def sample_folder() -> Path:
     """Where the sample lies in the installed package."""
-    return Path(str(files("nodes.retrieve"))) / "sample_data"
+    return Path(str(files("nodes.retrieve"))) / "sample_data" / "documents"
 
 
 def ensure_sample(store: KnowledgeStore, progress: Progress | None = None) -> LoadReport | None:

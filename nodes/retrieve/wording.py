@@ -8,23 +8,32 @@ from typing import Any
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
-_A_NOT_A = re.compile(r"(.{1,2})[不没]\1")  # 要不要, 需要不需要, 有没有: asks, names nothing
+# Phrases that ask and name nothing. They are taken out before words are told apart, as they would fuse with
+# their neighbours: 多少天年假 would be read as 多少, 天年, 假. The first is 要不要, 有没有 and their like.
+_ASKING = re.compile(
+    r"(.{1,2})[不没]\1|多少[天钱个次年月人元家种]?|几[天年个次月人元家种岁号点]|[什甚]么(?:时候|样)?|啥(?:时候)?"
+    r"|怎么[办样]?|怎样|如何|为[什何]么?|哪[些个里儿种位]|是否|能否|可否|多[久长大高]|请问"
+)
 
 # Words that shape a question and say nothing of its subject.
 _STOP_WORDS = frozenset(
     """
-    的 了 吗 呢 吧 啊 呀 嘛 么 是 在 有 和 与 及 或 或者 以及 而 但 但是 也 都 还 又 就 才 再 很 太 更 最 把
-    被 让 给 对 对于 关于 从 到 向 往 由 于 以 为 为了 因为 所以 如果 那么 那 这 哪 它 他 她 我 你 您 咱
-    我们 你们 他们 咱们 自己 大家 请 请问 问 想 想问 知道 告诉 一下 说 说明 介绍 解释 什么 什么样 啥 哪些
-    哪个 哪里 哪儿 哪种 谁 怎么 怎么办 怎样 怎么样 如何 多少 多少钱 几 几个 多 多久 多长 多大 何时 何 为什么
-    为何 是否 可以 能 能够 能否 可否 可 会 要 需要 应该 应 该 得 必须 时候 时 之 其 其中 此 这个 那个 这些
-    那些 个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 进行 具体 相关 有关 情况 目前 现在
-    规定 要求 内容 属于 即 等 所 者 地 着 过 去 来 做 用 拿 叫 算 呗 钱 发 领 交 办 能领 能拿 能补 能发 能办
-    可领 每 每个 某 a an the and or but of in on at to for from by with about as into is are was were be
-    been being am do does did done can could may might must shall should will would have has had i you he
-    she it we they me him her us them my your his its our their this that these those there here what which
-    who whom whose when where why how much many long often if then than so not no any some all each every
-    more most other please tell explain describe say know get need per s t
+    以内 以上 以下 以外 之内 以后 以前 之后 之前 除了 已经 一直 大概 整个 比较 打算 听 听说 想要 希望 帮
+    帮我 马上 刚 刚刚 最近 今年 去年 明年 今天 昨天 明天 一般 通常 总共 一共 一起 只是 当时 正在 准备 东西
+    手续 你好 您好 谢谢 朋友 家里 一家 一间 一辆 一件 一台 合适 按 的 了 吗 呢 吧 啊 呀 嘛 么 是 在 有 和
+    与 及 或 或者 以及 而 但 但是 也 都 还 又 就 才 再 很 太 更 最 把 被 让 给 对 对于 关于 从 到 向 往 由
+    于 以 为 为了 因为 所以 如果 那么 那 这 哪 它 他 她 我 你 您 咱 我们 你们 他们 咱们 自己 大家 请 请问
+    问 想 想问 知道 告诉 一下 说 说明 介绍 解释 什么 什么样 啥 哪些 哪个 哪里 哪儿 哪种 谁 怎么 怎么办
+    怎样 怎么样 如何 多少 多少钱 几 几个 几天 几年 几次 几点 几号 多 多久 多长 多大 何时 何 为什么 为何
+    是否 可以 能 能够 能否 可否 可 会 要 需要 应该 应 该 得 必须 时候 时 之 其 其中 此 这个 那个 这些 那些
+    个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 进行 具体 相关 有关 情况 目前 现在
+    规定 要求 内容 属于 即 等 所 者 地 着 过 去 来 做 用 拿 叫 算 呗 钱 发 领 交 办 能领 能拿 能补 能发
+    能办 可领 每 每个 某
+    a an the and or but of in on at to for from by with about as into is are was were be been being am do
+    does did done can could may might must shall should will would have has had i you he she it we they me
+    him her us them my your his its our their this that these those there here what which who whom whose
+    when where why how much many long often if then than so not no any some all each every more most other
+    please tell explain describe say know get need per s t
     """.split()  # noqa: SIM905 - a list of words reads better in lines than in quotes
 )
 
@@ -54,7 +63,7 @@ _SAME = tuple(
     报错 错误 error
     太大 过大 超过
     审批 许可 批准
-    手续 流程 程序
+    流程 程序
     驳回 退回 不予
     申诉 复核 复议
     电话 手机
@@ -87,19 +96,37 @@ class Wording:
 
     def words(self, folded: str) -> list[str]:
         """Words in order, without punctuation; English ones in the singular."""
+        return [word for word in self._cut(folded) if _is_word(word)]
+
+    def _cut(self, folded: str) -> list[str]:
         import rjieba
 
-        words = (word.strip() for word in rjieba.cut(folded))
-        return [_singular(word) for word in words if any(character.isalnum() for character in word)]
+        return [_singular(word.strip()) for word in rjieba.cut(folded)]
 
     def terms(self, folded: str) -> list[str]:
         """What is indexed: words, and every pair of neighbouring Chinese characters."""
         return self.words(folded) + [two for run in _HAN_RUN.findall(folded) for two in pairs(run)]
 
     def asked(self, folded: str) -> list[str]:
-        """The words of a question that say what it is about, each once, in order."""
-        words = self.words(_A_NOT_A.sub(" ", folded))
-        return list(dict.fromkeys(word for word in words if word not in _STOP_WORDS))
+        """The words of a question that say what it is about, each once, in order.
+
+        Single characters side by side are one word: the dictionary did not know it (年 + 假).
+        """
+        words = self._cut(_ASKING.sub(" ", folded))
+        joined: list[str] = []
+        was_single = False
+        for word in words:
+            is_single = len(word) == 1 and is_chinese(word) and word not in _STOP_WORDS
+            if is_single and was_single:
+                joined[-1] += word
+            else:
+                joined.append(word)
+            was_single = is_single
+        return list(dict.fromkeys(word for word in joined if _is_word(word) and word not in _STOP_WORDS))
+
+
+def _is_word(word: str) -> bool:
+    return any(character.isalnum() for character in word)
 
 
 def is_chinese(text: str) -> bool:
