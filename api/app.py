@@ -34,6 +34,7 @@ from api.edge import Edge, Origin, log_refusal
 from api.events import EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
+from api.logs import log_as_json
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
 from api.sweeper import Sweeper
 from api.turns import Ask, Desk, StreamTurn
@@ -172,7 +173,7 @@ def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: 
 
     def requests_of(thread_id: str) -> list[dict[str, Any]]:
         _require_thread(keeper, thread_id)
-        return list(assistant.saver.list_requests(thread_id))
+        return [dict(record) for record in assistant.saver.list_requests(thread_id)]
 
     def view_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
         _require_thread(keeper, thread_id)
@@ -269,7 +270,7 @@ def refusal_of_body(error: RequestValidationError) -> Refusal:
     return Refusal(
         "invalid_body",
         errors=[
-            {"field": ".".join(str(part) for part in fault["loc"][1:]) or "body", "code": str(fault["type"])}
+            {"field": ".".join(map(str, fault["loc"][1:]))[:64] or "body", "code": str(fault["type"])}
             for fault in faults
         ],
     )
@@ -359,4 +360,5 @@ def serve(
     """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
     check_bind(host, sign_in=settings.jwt_secret is not None)
     with open_assistant(settings) as assistant:
+        log_as_json(assistant.clock)
         make_server(create_app(assistant), host, port, announce=announce).run()

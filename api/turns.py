@@ -283,7 +283,7 @@ class Desk:
             return self._decode(outcome)
         for record in self._assistant.saver.list_requests(run.ask.thread_id):
             if record["request_id"] == run.request_id:
-                return _faded(record)
+                return _faded(dict(record))
         raise _RunVanishedError
 
     def _work(self, run: Run, slot: Slot) -> None:

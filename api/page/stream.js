@@ -48,7 +48,9 @@ export async function answersOf(threadId, language) {
   const { messages } = await (await send("GET", address)).json();
   const answers = new Map();
   messages.forEach(({ role, content }, place) => {
-    if (role === "assistant") answers.set(messages[place - 1]?.content, content);
+    // The window escapes citations of earlier turns for the model; a person reads them plainly.
+    const text = content.replaceAll(/\[\\+(?=C\d)/g, "[");
+    if (role === "assistant") answers.set(messages[place - 1]?.content, text);
   });
   return answers;
 }

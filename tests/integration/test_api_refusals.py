@@ -1,14 +1,17 @@
 """What is not accepted: a problem that says why, and nothing stored, held or told of the text."""
 
+import io
 import json
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import structlog
 from door import Door, Script, endings, open_door, stand_in
 
 from api.edge import Edge
+from api.logs import log_as_json
 from checkpoint import RedisContextSaver
 
 MEMBERS = {"type", "title", "status", "detail", "instance", "code", "request_id", "retryable"}
@@ -210,18 +213,24 @@ def test_a_fault_of_ours_says_nothing_of_itself(saver: RedisContextSaver) -> Non
         assert endings(door.ask("好")) == ["done"]
 
 
-def test_nothing_of_a_request_is_logged_but_its_ids(
-    saver: RedisContextSaver, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with open_door(stand_in(saver), run_turn=Script()) as door:
-        door.ask(SECRET)
-        door.ask(f"fail {SECRET}")
-        door.http.post("/api/chat", content=body(message=f"{SECRET}\x00"), headers=JSON)
-        door.http.get("/health/live", params={"q": SECRET})
-    logged = "".join(capfd.readouterr())
-    assert "request_ended" in logged
-    assert "request_refused" in logged
-    assert SECRET not in logged
+def test_nothing_of_a_request_is_logged_but_its_ids(saver: RedisContextSaver) -> None:
+    logged = io.StringIO()
+    log_as_json(lambda: "2026-01-31T08:00:00.000+08:00", logged)
+    try:
+        with open_door(stand_in(saver), run_turn=Script()) as door:
+            door.ask(SECRET)
+            door.ask(f"fail {SECRET}")
+            door.http.post("/api/chat", content=body(message=f"{SECRET}\x00"), headers=JSON)
+            door.http.get("/health/live", params={"q": SECRET})
+            ids = [record["request_id"] for record in door.records()]
+    finally:
+        structlog.reset_defaults()
+    lines = [json.loads(line) for line in logged.getvalue().splitlines()]
+    assert {line["time"] for line in lines} == {"2026-01-31T08:00:00.000+08:00"}
+    ended = [line["request_id"] for line in lines if line["event"] == "request_ended"]
+    assert ended == ids
+    assert {"request_refused", "turn_fault"} <= {line["event"] for line in lines}
+    assert SECRET not in logged.getvalue()
 
 
 def test_idle_connections_do_not_hold_up_a_request(door: Door) -> None:
