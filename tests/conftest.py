@@ -1,6 +1,7 @@
 """What every test may use: a real Valkey server of this worker's own, and savers on it."""
 
 import asyncio
+import select
 import selectors
 import shutil
 import socket
@@ -206,13 +207,15 @@ def any_saver(make_any_saver: SaverMaker) -> Any:
 class Proxy:
     """A relay before the server that counts what passes, and can hold or cut it.
 
-    A round trip is counted whenever the client speaks after the server has, on any connection.
+    A round trip is counted whenever the client speaks after the server has, on any connection. A client that
+    is still sending when the first replies come does not wait for them: `patient` lets it finish first.
     """
 
     def __init__(self, folder: Path, target: str) -> None:
         self.path = folder / "proxy.sock"
         self.url = f"unix://{self.path}"
         self.round_trips = self.sent = self.received = 0
+        self.patient = False
         self.hold = threading.Event()  # set: what the server says does not arrive
         self.cut_replies = 0  # so many connections are cut when the server speaks next
         self._target = unquote(urlsplit(target).path)
@@ -255,6 +258,8 @@ class Proxy:
                 for key, _ in waiting.select(timeout=0.05):
                     if key.fileobj is server and self.hold.is_set():
                         self._done.wait(0.01)
+                        continue
+                    if key.fileobj is server and self.patient and select.select([client], [], [], 0.005)[0]:
                         continue
                     try:
                         data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
