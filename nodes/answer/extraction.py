@@ -1,14 +1,16 @@
 """Which sentences of the passages answer a question. Pure, deterministic, no model.
 
-Only whole sentences are quoted. A sentence that leans on the one before it, or is limited by the one after it,
-brings that one along; a line that opens a list brings the list. Headings, front matter and table borders are
-context, never answers; a table row is read out with its column names.
+Only whole sentences are quoted. A sentence that leans on the one before it, or is limited by the one after
+it, brings that one along; a line that opens a list brings the list. Headings, front matter and table
+borders are context, never answers; a table row is read out with its column names.
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import log
 
 import rjieba
 
@@ -50,8 +52,12 @@ class _Unit:
         return _terms(" ".join((self.text, *self.items)))
 
     @cached_property
-    def context(self) -> frozenset[str]:
-        return _terms(f"{self.heading} {self.title}")
+    def heading_terms(self) -> frozenset[str]:
+        return _terms(self.heading)
+
+    @cached_property
+    def title_terms(self) -> frozenset[str]:
+        return _terms(self.title)
 
 
 def choose_quotes(question: str, passages: Sequence[Passage], language: Language) -> list[Quote]:
@@ -61,170 +67,219 @@ def choose_quotes(question: str, passages: Sequence[Passage], language: Language
     """
     units = [unit for at, passage in enumerate(passages, start=1) for unit in _units(passage, at)]
     same = [unit for unit in units if _language(unit.text) == language]
-    scored = _scored(question, same)
-    if not scored and len(same) < len(units):
-        scored = _scored(question, [unit for unit in units if unit not in same]) or _by_rank(
-            question, units, language
-        )
+    others = [unit for unit in units if _language(unit.text) != language]
+    scored = _scored(question, same) or _scored(question, others) or _by_rank(question, others)
     if not scored:
         return []
-    chosen = _chosen(scored)
-    return [Quote(_quotable(unit), unit.passage) for unit in _with_neighbours(chosen, units)[:MAX_SENTENCES]]
+    chosen = _with_neighbours(_chosen(scored, _asks(question)), units)
+    return [Quote("\n".join([unit.text, *unit.items]), unit.passage) for unit in chosen[:MAX_SENTENCES]]
 
 
 # Scoring
 
+# The share of the question's words that a sentence, its heading and its title must hold to be about it.
+MIN_COVERED = 0.25
+_HEADING_COUNTS, _TITLE_COUNTS = 0.8, 0.4
+
 
 def _scored(question: str, units: Sequence[_Unit]) -> list[tuple[float, _Unit]]:
     """Units that are about the question, best first; ties go to the passage that retrieval ranked higher."""
-    wanted = _terms(question) - _ASKING
-    asks = _asks(question)
-    if not wanted:
-        return []
-    weights = {term: float(len(term)) for term in wanted}
-    total = sum(weights.values())
+    weights = _weights(_terms(question) - _ASKING, units)
+    asks, total = _asks(question), sum(weights.values())
     scored: list[tuple[float, _Unit]] = []
-    for unit in units:
-        own = sum(weights[term] for term in wanted & unit.terms)
-        near = sum(weights[term] for term in (wanted & unit.context) - unit.terms)
-        covered = (own + 0.6 * near) / total
-        if covered >= MIN_COVERED and (own or asks):
-            scored.append((covered + _fit(asks, unit) - _penalty(question, unit) - 0.02 * unit.passage, unit))
+    for unit in _of_closest_passages(_of_subject(weights, asks), units):
+        covered = _covered(weights, unit) / total if total else 0.0
+        if covered >= MIN_COVERED:
+            score = covered + _fit(asks, unit) - _other_period(question, unit) - 0.02 * unit.passage
+            scored.append((score, unit))
     return sorted(scored, key=lambda pair: (-pair[0], pair[1].passage, pair[1].at))
 
 
-# The share of the question's words that a sentence, its heading and its title must hold to be about it.
-MIN_COVERED = 0.25
+def _weights(wanted: frozenset[str], units: Sequence[_Unit]) -> dict[str, float]:
+    """Longer words count more, and so do words that few of the sentences hold."""
+    counts = Counter(term for unit in units for term in unit.terms)
+    return {term: len(term) * log(2 + len(units) / (1 + counts[term])) for term in wanted}
+
+
+def _of_subject(weights: dict[str, float], asks: frozenset[str]) -> dict[str, float]:
+    """Without the words that only say what kind of thing is asked for."""
+    patterns = [table[ask] for table in (_ASKS, _CUES) for ask in asks if ask in table]
+    subject = {
+        term: weight
+        for term, weight in weights.items()
+        if not any(pattern.search(term) for pattern in patterns)
+    }
+    return subject or weights
+
+
+def _of_closest_passages(weights: Mapping[str, float], units: Sequence[_Unit]) -> list[_Unit]:
+    """Units of the passages that, taken whole, hold nearly as much of the question as the closest one.
+
+    A sentence that fits by its own words may still be about something else: its passage tells.
+    """
+    held: dict[int, set[str]] = {}
+    for unit in units:
+        words = unit.terms | unit.heading_terms | unit.title_terms
+        held.setdefault(unit.passage, set()).update(weights.keys() & words)
+    covered = {number: sum(weights[term] for term in terms) for number, terms in held.items()}
+    enough = 0.8 * max(covered.values(), default=0.0)
+    return [unit for unit in units if covered[unit.passage] >= enough]
+
+
+def _covered(weights: Mapping[str, float], unit: _Unit) -> float:
+    """Words of the sentence count fully, words of its heading and of the title less."""
+    covered = 0.0
+    for term, weight in weights.items():
+        if term in unit.terms:
+            covered += weight
+        elif term in unit.heading_terms:
+            covered += _HEADING_COUNTS * weight
+        elif term in unit.title_terms:
+            covered += _TITLE_COUNTS * weight
+    return covered
 
 
 def _fit(asks: frozenset[str], unit: _Unit) -> float:
     """How well the kind of thing asked for stands in the sentence or in its heading."""
-    fit = sum(0.25 for ask in asks if ask in _NEEDS and _NEEDS[ask](unit))
-    fit += sum(0.2 for ask in asks if ask in _CUES and _CUES[ask].search(unit.heading))
+    fit = sum(0.25 for ask in asks if _answers(ask, unit))
+    fit += sum(0.35 for ask in asks if ask in _CUES and _CUES[ask].search(unit.heading))
     return fit + sum(0.1 for ask in asks if ask in _CUES and _CUES[ask].search(unit.text))
 
 
-def _penalty(question: str, unit: _Unit) -> float:
-    """A year, quarter or other date that the question does not name makes another period's sentence worse."""
+def _answers(ask: str, unit: _Unit) -> bool:
+    match ask:
+        case "when":
+            return any(isinstance(figure, (Date, Time)) for figure in unit.figures)
+        case "money" | "number" | "share" | "duration":
+            amounts = [figure for figure in unit.figures if isinstance(figure, Amount)]
+            return any(not _UNITS[ask] or amount.unit in _UNITS[ask] for amount in amounts)
+        case _:
+            return False
+
+
+_UNITS: Mapping[str, frozenset[str]] = {
+    "money": MONEY | {"%"},
+    "number": frozenset(),
+    "share": frozenset({"%", "pp"}),
+    "duration": frozenset({"day", "workday", "month", "minute"}),
+}
+
+
+def _other_period(question: str, unit: _Unit) -> float:
+    """A sentence about years that the question does not name is worse than one about no year."""
     asked = {figure.year for figure in figures(question) if isinstance(figure, Date) and figure.year}
     said = {figure.year for figure in unit.figures if isinstance(figure, Date) and figure.year}
     return 0.3 if asked and said and not asked & said else 0.0
 
 
-def _has(kinds: tuple[type, ...], units: frozenset[str] | None = None):  # type: ignore[no-untyped-def]
-    def holds(unit: _Unit) -> bool:
-        return any(
-            isinstance(figure, kinds)
-            and (units is None or (isinstance(figure, Amount) and figure.unit in units))
-            for figure in unit.figures
-        )
-
-    return holds
+def _patterns(rows: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(pattern, re.IGNORECASE) for name, pattern in rows.items()}
 
 
-_DURATIONS = frozenset({"day", "workday", "month", "minute"})
-_NEEDS = {
-    "money": _has((Amount,), MONEY | {"%"}),
-    "number": _has((Amount,)),
-    "share": _has((Amount,), frozenset({"%", "pp"})),
-    "when": _has((Date, Time)),
-    "duration": _has((Amount,), _DURATIONS),
-}
-_ASKS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        (
-            "money",
-            r"多少钱|多少元|金额|额度|最高|最低|上限|补贴多少|补多少|标准|工资|how much|amount|maximum|minimum|rate|cost|fee",
-        ),
-        ("number", r"多少|几[个家人名次项天年月]|how many|number of"),
-        ("share", r"比例|百分之|占比|率是|几成|percent|share|proportion|what rate"),
-        (
-            "when",
-            r"什么时候|何时|时间|哪天|哪年|日期|截止|生效|施行|到期|when|deadline|what date|expire|until|valid|open from",
-        ),
-        (
-            "duration",
-            r"多久|多长|几天|几个工作日|期限|有效期|时限|how long|within|how many (?:working )?days|duration|period",
-        ),
-        (
-            "how",
-            r"怎么|如何|怎样|流程|步骤|手续|在哪|哪里|how (?:do|can|to|does)|where|procedure|process|apply",
-        ),
-        (
-            "condition",
-            r"条件|资格|要求|谁可以|谁能|哪些人|哪些企业|对象|范围|能不能|可以.*吗|能.*吗|符合|condition|eligib|who can|qualif|require|allowed",
-        ),
-        ("material", r"材料|资料|证件|提交什么|需要什么|带什么|document|material|paper|form"),
-        ("contact", r"电话|联系|地址|咨询|phone|contact|address|email"),
-    )
+# What a question asks for, by its words.
+_ASKS = _patterns(
+    {
+        "money": "多少钱|多少元|金额|额度|上限|最高.{0,8}多少|补贴多少|补多少|标准是|什么标准"
+        "|how much|amount|maximum|minimum|rate|cost|fee",
+        "number": "多少|几[个家人名次项天年月]|how many|number of",
+        "share": "比例|百分之|占比|率是|几成|percent|share|proportion|what rate",
+        "when": "什么时候|何时|时间|哪天|哪年|日期|截止|生效|施行|到期|有效期"
+        "|when|deadline|what date|expire|until|valid|open from",
+        "duration": "多久|多长|几天|几个工作日|期限|时限|how long|within|how many (?:working )?days|duration",
+        "how": "怎么|如何|怎样|流程|步骤|手续|在哪|哪里|how (?:do|can|to|does)|where|procedure|process|apply",
+        "condition": "条件|资格|要求|谁可以|谁能|哪些人|哪些企业|对象|范围|能不能|可以.*吗|能.*吗|符合"
+        "|condition|eligib|who can|qualif|require|allowed",
+        "material": "材料|资料|证件|提交什么|需要什么|带什么|documents?|materials?|papers?",
+        "contact": "电话|联系|地址|咨询|phone|contact|address|email",
+    }
 )
-_CUES: dict[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.IGNORECASE)
-    for name, pattern in (
-        ("money", r"标准|金额|额度|补贴|资助|rates?|amount|grant|fee"),
-        ("share", r"标准|比例|rates?"),
-        ("when", r"施行|生效|有效期|时间|期限|日期|application|validity|decision|deadline"),
-        ("duration", r"有效期|期限|时限|流程|validity|decision|term"),
-        ("how", r"流程|程序|办理|申请|申报|提交|登录|procedure|application|how to|apply|submit"),
-        ("condition", r"条件|对象|范围|资格|应当|符合|不得|须|condition|eligib|who|must|require|scope"),
-        ("material", r"材料|资料|提交|上传|documents?|materials?|form|submit|files?"),
-        ("contact", r"电话|联系|咨询|地址|热线|phone|contact|call"),
-    )
-}
+# What a sentence or its heading says when it is about that.
+_CUES = _patterns(
+    {
+        "money": "标准|金额|额度|补贴|资助|rates?|amount|grant|fee",
+        "share": "标准|比例|rates?",
+        "when": "施行|生效|有效期|时间|期限|日期|application|validity|decision|deadline",
+        "duration": "有效期|期限|时限|流程|validity|decision|term",
+        "how": "流程|程序|办理|申请|申报|提交|登录|procedure|application|how to|apply|submit",
+        "condition": "条件|对象|范围|资格|应当|符合|不得|须|condition|eligib|who|must|require|scope",
+        "material": "材料|资料|提交|上传|documents?|materials?|form|submit|files?",
+        "contact": "电话|联系|咨询|地址|热线|phone|contact|call",
+    }
+)
+_YES_NO = re.compile(
+    r"[吗么嘛]\s*[?？。]?$|能不能|是不是|是否|可不可以|算不算|^(?:can|could|may|is|are|do|does|must|should|will)\b",
+    re.IGNORECASE,
+)
+# Words that shape a question and name nothing.
 _ASKING = frozenset(
-    "多少 什么 怎么 如何 怎样 哪些 哪里 哪个 谁 几 吗 呢 的 了 是 在 有 和 与 及 或 我 我们 你 您 请问 请 想 知道 可以 能 能否 需要 要 一下"
-    " 时候 多久 多长 为什么 是否 应该 应当 关于 对 对于 这 那 这个 那个 吧 啊 就 都 也 还 会 到 从 把 被 给 让 按 按照"
-    " the a an is are was were be been do does did can could may might must shall should will would i we you it they he she"
-    " my our your of in on at to for from by with about as and or if what which who whom when where why how much many long"
-    " there this that these those me us please tell get".split()  # noqa: SIM905 - words read better in lines
+    re.findall(
+        r"\S+",
+        """
+        多少 什么 怎么 如何 怎样 哪些 哪里 哪个 谁 几 吗 呢 的 了 是 在 有 和 与 及 或 我 我们 你 您 请问 请
+        想 知道 可以 能 能否 需要 要 一下 时候 多久 多长 为什么 是否 应该 应当 关于 对 对于 这 那 这个 那个
+        吧 啊 就 都 也 还 会 到 从 把 被 给 让 按 按照 一起 里 中 钱 算
+        the a an is are was were be been do does did can could may might must shall should will would i we
+        you it they he she my our your of in on at to for from by with about as and or if what which who
+        whom when where why how much many long there this that these those me us please tell get take
+        """,
+    )
 )
 
 
 def _asks(question: str) -> frozenset[str]:
-    return frozenset(name for name, pattern in _ASKS if pattern.search(question))
+    asks = frozenset(name for name, pattern in _ASKS.items() if pattern.search(question))
+    return asks - _UNITS.keys() if _YES_NO.search(question) else asks
 
 
 def _terms(text: str) -> frozenset[str]:
     """Words and Chinese character pairs, folded; English words lose a plural s."""
-    words: set[str] = set()
-    for word in rjieba.cut(text.casefold()):
-        word = word.strip()
-        if re.search(r"[\u3400-\u9fff]", word):
-            words.add(word)
-            words.update(word[at : at + 2] for at in range(len(word) - 1))
+    terms: set[str] = set()
+    for word in map(str.strip, rjieba.cut(text.casefold())):
+        if _HAN.search(word):
+            terms.add(word)
+            terms.update(word[at : at + 2] for at in range(len(word) - 1))
         elif re.search(r"[a-z0-9]", word):
-            words.add(word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word)
-    return frozenset(words)
+            is_plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+            terms.add(word[:-1] if is_plural else word)
+    return frozenset(terms)
+
+
+_HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 def _language(text: str) -> Language:
-    return (
-        "zh" if len(re.findall(r"[\u3400-\u9fff]", text)) * 2 >= len(re.findall(r"[A-Za-z]+", text)) else "en"
-    )
+    return "zh" if len(_HAN.findall(text)) * 2 >= len(re.findall(r"[A-Za-z]+", text)) else "en"
 
 
-def _by_rank(question: str, units: Sequence[_Unit], language: Language) -> list[tuple[float, _Unit]]:
-    """For evidence in another language, words say little: retrieval's order, and what kind of thing is asked for."""
+def _by_rank(question: str, units: Sequence[_Unit]) -> list[tuple[float, _Unit]]:
+    """For evidence in another language words say little: retrieval's order and what is asked for decide."""
     asks = _asks(question)
-    others = [unit for unit in units if _language(unit.text) != language and unit.passage == 1]
-    scored = [(_fit(asks, unit) - 0.01 * unit.at, unit) for unit in others]
+    scored = [(_fit(asks, unit) - 0.01 * unit.at, unit) for unit in units if unit.passage == 1]
     return sorted(scored, key=lambda pair: -pair[0])[:2]
 
 
 # Choice
 
 
-def _chosen(scored: Sequence[tuple[float, _Unit]]) -> list[_Unit]:
-    """The best unit and those nearly as good that add words or figures of their own."""
+def _chosen(scored: Sequence[tuple[float, _Unit]], asks: frozenset[str]) -> list[_Unit]:
+    """The best sentence and at most two nearly as good of its passage that add something.
+
+    Where the best one holds the kind of figure that is asked for, the others must too.
+    """
     best, first = scored[0]
+    wanted = {ask for ask in asks if _answers(ask, first)}
     chosen = [first]
     for score, unit in scored[1:]:
-        if len(chosen) == 3 or score < 0.75 * best:
+        if len(chosen) == 3 or score < NEARLY * best:
             break
-        if unit.passage == first.passage and not any(_repeats(unit, other) for other in chosen):
+        is_fit = all(_answers(ask, unit) for ask in wanted)
+        if unit.passage == first.passage and is_fit and not any(_repeats(unit, other) for other in chosen):
             chosen.append(unit)
     return chosen
+
+
+# The share of the best score that a further sentence must reach.
+NEARLY = 0.75
 
 
 def _repeats(unit: _Unit, other: _Unit) -> bool:
@@ -233,14 +288,16 @@ def _repeats(unit: _Unit, other: _Unit) -> bool:
 
 # A sentence that begins so says nothing without the one before it.
 _LEANS_BACK = re.compile(
-    r"^(?:但|但是|不过|然而|其|该|此|上述|前款|前述|以上|它|他们|并且|同时|否则|因此|所以|对此|其中|超过部分|除此之外|另外|此外)"
-    r"|^(?:however|but|it|this|these|those|they|such|otherwise|therefore|the former|the latter|in that case|also)\b",
+    r"^(?:但|但是|不过|然而|其|该|此|上述|前款|前述|以上|它|他们|并且|同时|否则|因此|所以|对此|其中|超过部分"
+    r"|除此之外|另外|此外)|^(?:however|but|it|this|these|those|they|such|otherwise|therefore|the former"
+    r"|the latter|in that case|also)\b",
     re.IGNORECASE,
 )
 # A sentence that begins so limits the one before it.
 _LIMITS = re.compile(
     r"^(?:但|但是|不过|然而|除外|前款|上述.{0,8}(?:不|除)|有下列情形.{0,6}除外|不包括|其中)"
-    r"|^(?:however|but|except|unless|this does not|these do not|it does not|the .{0,20} does not apply|otherwise)\b",
+    r"|^(?:however|but|except|unless|this does not|these do not|it does not|the .{0,20} does not apply"
+    r"|otherwise)\b",
     re.IGNORECASE,
 )
 
@@ -269,10 +326,6 @@ def _after(unit: _Unit, places: dict[tuple[int, int], _Unit]) -> list[_Unit]:
     if after is None or unit.is_row or after.heading != unit.heading or not _LIMITS.search(after.text):
         return []
     return [after]
-
-
-def _quotable(unit: _Unit) -> str:
-    return "\n".join([unit.text, *unit.items])
 
 
 # Passages into units
@@ -315,8 +368,7 @@ def _is_torn(text: str) -> bool:
 def _joined_lines(lines: Sequence[str]) -> list[str]:
     """Wrapped English lines put together again; Chinese lines, lists, tables and headings stay lines."""
     joined: list[str] = []
-    for line in lines:
-        line = line.rstrip()
+    for line in map(str.rstrip, lines):
         wraps = (
             bool(joined) and joined[-1][-1:].isascii() and joined[-1][-1:].isalnum() and line[:1].islower()
         )
@@ -381,7 +433,7 @@ class _Builder:
 
 
 def _row(columns: Sequence[str], cells: Sequence[str]) -> str:
-    """A table row read out: 营业收入（万元）：2022年 278,091；2023年 320,864。"""
+    """A table row read out, each number with its column and its unit."""
     named = [(name, cell) for name, cell in zip(columns, cells, strict=False) if cell]
     unit = next((cell for name, cell in named[1:] if name.casefold() in ("单位", "unit", "units")), "")
     rest = [(name, cell) for name, cell in named[1:] if name.casefold() not in ("单位", "unit", "units")]

@@ -38,8 +38,8 @@ class _Stated:
 class Amount(_Stated):
     """A number with its canonical unit, "" when none is stated.
 
-    `is_weak`: worded like an article or a tally (一家, 两个条件, one), so that it states little by itself; then
-    `noun` tells what is counted.
+    `is_weak`: worded like an article or a tally (一家, 两个条件, one), so that it states little by itself;
+    `noun` tells what is counted then.
     """
 
     value: Fraction
@@ -93,14 +93,10 @@ _TO = rf"{_S}(?:-|–|—|~|至|到|to|and|through){_S}"
 _YEAR = r"(?:19|20|21)\d{2}"
 _HAN_DAY = "[一二三四五六七八九十廿卅]{1,3}"
 _MONTHS: Mapping[str, int] = {
-    name: number
-    for number, names in enumerate(
-        "January Jan|February Feb|March Mar|April Apr|May|June Jun|July Jul|August Aug"
-        "|September Sept Sep|October Oct|November Nov|December Dec".split("|"),
-        start=1,
-    )
-    for name in names.split()
-}
+    "January": 1, "Jan": 1, "February": 2, "Feb": 2, "March": 3, "Mar": 3, "April": 4, "Apr": 4, "May": 5,
+    "June": 6, "Jun": 6, "July": 7, "Jul": 7, "August": 8, "Aug": 8, "September": 9, "Sept": 9, "Sep": 9,
+    "October": 10, "Oct": 10, "November": 11, "Nov": 11, "December": 12, "Dec": 12,
+}  # fmt: skip
 _MONTH = rf"(?P<name>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
 _QUARTERS: Mapping[str, int] = {
     "一": 1, "二": 2, "三": 3, "四": 4, "first": 1, "second": 2, "third": 3, "fourth": 4,
@@ -226,9 +222,10 @@ def _ordinal(match: re.Match[str]) -> list[Figure]:
 
 
 _ORDINAL_UNITS: Mapping[str, str] = {
-    "article": "条", "articles": "条", "clause": "条", "chapter": "章", "section": "", "paragraph": "", "item": "",
-    "no.": "", "no": "", "number": "", "step": "步", "phase": "期", "annex": "", "appendix": "", "part": "",
-    "level": "级", "grade": "级", "class": "", "room": "", "tier": "档",
+    "article": "条", "articles": "条", "clause": "条", "chapter": "章", "step": "步", "phase": "期",
+    "level": "级", "grade": "级", "tier": "档",
+    "section": "", "sections": "", "paragraph": "", "item": "", "no.": "", "no": "", "number": "",
+    "annex": "", "appendix": "", "part": "", "class": "", "room": "",
 }  # fmt: skip
 
 
@@ -243,6 +240,10 @@ def _percent_in_words(match: re.Match[str]) -> list[Figure]:
     base = {"百": 1, "千": 10, "万": 100}[match["base"]]
     values = [_plain_value(match[name]) for name in ("n", "n2") if match[name]]
     return [Amount(value / base, "%") for value in values if value is not None]
+
+
+def _half_share(_: re.Match[str]) -> list[Figure]:
+    return [Amount(Fraction(50), "%")]
 
 
 def _tenths(match: re.Match[str]) -> list[Figure]:
@@ -326,67 +327,126 @@ def _english_amount(match: re.Match[str]) -> list[Figure]:
     return [Amount(value * factor, unit, is_weak=value == 1, noun=_noun(match))]
 
 
+# Patterns, in the order in which they are tried: what is read by one is gone for the next.
+
 _CURRENCY = rf"(?:{'|'.join(sorted(map(re.escape, CURRENCY_PREFIXES), key=len, reverse=True))})"
 _MORE = "[多余几]?"
+_DASH = rf"{_S}(?:-|–|—|~|至|到){_S}"
+_Y = rf"(?<!\d)(?P<y>{_YEAR})"
+_Y_MAYBE = rf"(?:,?[ ](?:of[ ])?(?:FY)?(?P<y>{_YEAR})(?!\d))?"
+_NOT_SAID = r"\b\B"  # matches nowhere: a group that another form of the same thing has
+_NTH = "(?:st|nd|rd|th)"
+_DAY_PART = "(?P<part>上午|下午|晚上|傍晚|中午|早上)"
+_AM_PM = r"(?P<ap>[ap]\.?m\b\.?)"
+_SHARE = rf"(?:{HAN}+|{_NUMBER})"
+
+_DATES: tuple[tuple[str, Reader], ...] = (
+    (rf"{_Y}{_S}[年./-]{_S}(?P<m>\d{{1,2}}){_S}[月./-]{_S}(?P<d>\d{{1,2}})(?!\d){_S}[日号]?", _date),
+    (
+        "(?P<y>[〇零○一二三四五六七八九]{4})年"
+        rf"(?:(?P<m>{_HAN_DAY})月(?:(?P<d>{_HAN_DAY})[日号])?)?度?",
+        _date,
+    ),
+    (rf"{_Y}{_S}年{_S}(?P<m>\d{{1,2}}){_S}月?{_DASH}(?P<n>\d{{1,2}}){_S}月份?(?!\d)", _two_months),
+    (rf"{_Y}{_S}年{_S}(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月份?", _date),
+    (rf"{_Y}{_S}(?:年度?)?{_S}第?(?P<q>[一二三四1234]){_S}季度?", _quarter),
+    (rf"{_Y}{_S}(?:年度?)?{_S}-?Q(?P<q>[1-4])(?!\d)", _quarter),
+    (rf"\bQ(?P<q>[1-4])(?!\d){_Y_MAYBE}", _quarter),
+    (rf"\b(?P<q>first|second|third|fourth)[ -]quarter{_Y_MAYBE}", _quarter),
+    (rf"(?:第|(?<![\d一二三四]))(?P<q>[一二三四1234])季度(?P<y>{_NOT_SAID})?", _quarter),
+    (rf"{_Y}{_S}(?:年度?)?{_S}(?P<q>[上下])半年", _half),
+    (rf"{_Y}{_S}年?{_S}-?H(?P<q>[12])(?!\d)", _half),
+    (rf"\bH(?P<q>[12])(?!\d){_Y_MAYBE}", _half),
+    (rf"\b(?P<q>first|second)[ -]half{_Y_MAYBE}", _half),
+    (rf"(?P<q>[上下])半年(?P<y>{_NOT_SAID})?", _half),
+    (rf"(?-i:\b{_MONTH})[ ](?P<d>\d{{1,2}}){_NTH}?(?!\d){_Y_MAYBE}", _date),
+    (rf"\b(?P<d>\d{{1,2}}){_NTH}?[ ](?:of[ ])?(?-i:{_MONTH}){_Y_MAYBE}(?![a-z])", _date),
+    (rf"(?-i:\b{_MONTH}),?[ ](?:of[ ])?(?P<y>{_YEAR})(?!\d)", _date),
+    (rf"(?<!\d)(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月{_S}(?P<d>\d{{1,2}}|{_HAN_DAY}){_S}[日号]", _date),
+    (
+        rf"(?<!\d)(?P<y>{_NOT_SAID})?(?P<m>\d{{1,2}}){_S}月?{_DASH}(?P<n>\d{{1,2}}){_S}月份?(?!\d)",
+        _two_months,
+    ),
+    (rf"(?<![\d个])(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月份?(?!\d)", _date),
+    (rf"(?<![\d-])(?P<y>{_YEAR})-(?P<m>0[1-9]|1[0-2])(?![\d-])", _date),
+    (rf"{_Y}{_S}年?{_DASH}(?P<z>{_YEAR})(?!\d){_S}(?:年度?)?", _two_years),
+    (rf"\bFY{_S}(?P<y>{_YEAR}|\d{{2}})(?!\d)", _date),
+    (rf"{_Y}{_S}(?:财年|会计年度|年度|年)", _date),
+)
+_TIMES: tuple[tuple[str, Reader], ...] = (
+    (rf"{_DAY_PART}?{_S}(?<!\d)(?P<h>\d{{1,2}}):(?P<m>\d{{2}})(?!\d)(?::\d{{2}})?{_S}{_AM_PM}?", _clock),
+    (rf"(?P<part>{_NOT_SAID})?(?<!\d)(?P<h>\d{{1,2}})(?P<m>{_NOT_SAID})?[ ]?{_AM_PM}", _clock),
+    (
+        rf"{_DAY_PART}{_S}(?P<h>\d{{1,2}}){_S}[点时](?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>{_NOT_SAID})?",
+        _clock,
+    ),
+    (
+        rf"(?P<part>{_NOT_SAID})?(?<!\d)(?P<h>\d{{1,2}}){_S}(?:时|点(?=\d|半|整|钟))"
+        rf"(?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>{_NOT_SAID})?",
+        _clock,
+    ),
+)
+_SHARES: tuple[tuple[str, Reader], ...] = (
+    (
+        rf"(?P<base>[百千万])分之{_S}(?P<n>{_SHARE})(?:{_TO}(?:[百千万]分之)?(?P<n2>{_SHARE}))?",
+        _percent_in_words,
+    ),
+    (rf"(?P<under>{_SHARE})分之(?P<over>{_SHARE})", _fraction),
+    (r"(?<![\d/.])(?P<over>\d{1,2})[/⁄](?P<under>\d{1,3})(?![\d/])", _fraction),
+    (
+        rf"\b(?P<over>an?|{ENGLISH[2:-2]})[ -](?P<under>half|third|quarter|fifth|eighth|tenth)s?\b",
+        _english_fraction,
+    ),
+    ("一半|半数", _half_share),
+    (
+        rf"(?P<n>{HAN}|{_NUMBER}){_S}(?:{_TO}(?P<n2>{HAN}|{_NUMBER}){_S})?"
+        "成(?![员立本果分交为功年长品都熟人])",
+        _tenths,
+    ),
+)
+_ORDINALS: tuple[tuple[str, Reader], ...] = (
+    (
+        rf"第{_S}(?P<n>\d+|{HAN}+){_S}(?P<u>部分|阶段|个|[条款项章节编批期届次名位号类级步天日年月周轮档])?",
+        _ordinal,
+    ),
+    (
+        r"\b(?P<u>Articles?|Sections?|Clause|Chapter|Paragraph|Item|Step|Phase|Part|Annex|Appendix|No\.?|Number"
+        r"|Room|Class|Grade|Level|Tier)[ ]?(?P<n>\d+)\b(?![.,]\d)",
+        _ordinal,
+    ),
+    (rf"(?<![\d.])(?P<n>\d+){_NTH}\b(?P<u>{_NOT_SAID})?", _ordinal),
+    (rf"(?<![\d.])(?P<n>\d+){_S}(?P<u>号)(?!文)", _ordinal),
+)
+_CODES: tuple[tuple[str, Reader], ...] = (
+    # Letters with digits in them; a number after a currency is none.
+    (
+        rf"(?<![A-Za-z0-9])(?!{_CURRENCY}[ ]?\d)[A-Za-z][A-Za-z_]*[-/_]?\d[A-Za-z0-9]*"
+        r"(?:[-./_][A-Za-z0-9]+)*",
+        _code,
+    ),
+    (r"(?<![\w.])v?\d+(?:\.\d+){2,}(?!\d)|(?<![\d:])\d+:\d+(?![\d:])", _code),
+    (rf"[几数]{_S}?[十百千万亿]+(?:{UNIT})?|[十百千万亿]+几(?:{UNIT})?", _code),
+)
 _AMOUNT = (
-    rf"(?:(?P<cur>(?<![A-Za-z]){_CURRENCY}){_S})?(?P<sign>(?<![A-Za-z\d%)\]年月日号元万亿\ue000])-)?"
-    rf"(?<![\d.])(?P<n>{_NUMBER})(?![\d])(?:{_S}{_MORE}{_S}(?P<mag>{MAGNITUDE_ZH}|{MAGNITUDE_EN})"
+    rf"(?:(?P<cur>(?<![A-Za-z]){_CURRENCY}){_S})?(?P<sign>(?<![A-Za-z\d%)\]年月日号元万亿{_TAKEN}])-)?"
+    rf"(?<![\d.])(?P<n>{_NUMBER})(?!\d)(?:{_S}{_MORE}{_S}(?P<mag>{MAGNITUDE_ZH}|{MAGNITUDE_EN})"
     rf"(?P<rest>(?:\d+(?:\.\d+)?{MAGNITUDE_ZH})*\d*))?(?P<m>[Mm](?![A-Za-z0-9]))?"
     rf"(?:{_S}{_MORE}{_S}(?:-(?=[A-Za-z]))?(?P<unit>{UNIT}))?"
 )
-_PASSES: tuple[tuple[re.Pattern[str], Reader], ...] = (
-    (re.compile(r"https?://[^\s，。]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"), _code),
-    (re.compile(r"(?<![\d-])(?:\+?86-?)?(?:0\d{2,3}-\d{7,8}|[48]00-\d{3,4}-\d{3,4}|1[3-9]\d{9})(?!\d)"), _code),
-    # Dates, from the longest form to the shortest.
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}[年./-]{_S}(?P<m>\d{{1,2}}){_S}[月./-]{_S}(?P<d>\d{{1,2}})(?!\d){_S}[日号]?"), _date),
-    (re.compile(rf"(?P<y>[〇零○一二三四五六七八九]{{4}})年(?:(?P<m>{_HAN_DAY})月(?:(?P<d>{_HAN_DAY})[日号])?)?度?"), _date),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}年{_S}(?P<m>\d{{1,2}}){_S}月?{_S}(?:-|–|—|~|至|到){_S}(?P<n>\d{{1,2}}){_S}月份?(?!\d)"), _two_months),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}年{_S}(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月份?"), _date),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}(?:年度?)?{_S}第?(?P<q>[一二三四1234]){_S}季度?"), _quarter),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}(?:年度?)?{_S}-?Q(?P<q>[1-4])(?!\d)", re.I), _quarter),
-    (re.compile(rf"\bQ(?P<q>[1-4])(?:{_S}(?:of[ ])?(?:FY)?(?P<y>{_YEAR}))?(?!\d)", re.I), _quarter),
-    (re.compile(rf"\b(?P<q>first|second|third|fourth)[ -]quarter(?:[ ]of)?(?:[ ](?:FY)?(?P<y>{_YEAR}))?", re.I), _quarter),
-    (re.compile(rf"第(?P<q>[一二三四1234])季度(?P<y>\b\B)?|(?<![\d一二三四])(?P<q2>[一二三四])季度"), lambda m: [Date(quarter=_QUARTERS[m["q"] or m["q2"]])]),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}(?:年度?)?{_S}(?P<q>[上下])半年"), _half),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}(?:年)?{_S}-?H(?P<q>[12])(?!\d)", re.I), _half),
-    (re.compile(rf"\bH(?P<q>[12])(?:{_S}(?:of[ ])?(?:FY)?(?P<y>{_YEAR}))?(?!\d)", re.I), _half),
-    (re.compile(rf"\b(?P<q>first|second)[ -]half(?:[ ]of)?(?:[ ](?:FY)?(?P<y>{_YEAR}))?", re.I), _half),
-    (re.compile(r"(?P<q>[上下])半年(?P<y>\b\B)?"), _half),
-    (re.compile(rf"\b{_MONTH}[ ](?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?[ ](?P<y>{_YEAR})(?!\d))?"), _date),
-    (re.compile(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?[ ](?:of[ ])?{_MONTH}(?:,?[ ](?P<y>{_YEAR})(?!\d))?(?![a-z])"), _date),
-    (re.compile(rf"\b{_MONTH},?[ ](?:of[ ])?(?P<y>{_YEAR})(?!\d)"), _date),
-    (re.compile(rf"(?<!\d)(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月{_S}(?P<d>\d{{1,2}}|{_HAN_DAY}){_S}[日号]"), _date),
-    (re.compile(rf"(?<!\d)(?P<y>\b\B)?(?P<m>\d{{1,2}}){_S}月?{_S}(?:-|–|—|~|至|到){_S}(?P<n>\d{{1,2}}){_S}月份?(?!\d)"), _two_months),
-    (re.compile(rf"(?<![\d个])(?P<m>\d{{1,2}}|{_HAN_DAY}){_S}月份?(?!\d)"), _date),
-    (re.compile(rf"(?<![\d-])(?P<y>{_YEAR})-(?P<m>0[1-9]|1[0-2])(?![\d-])"), _date),
-    (re.compile(rf"(?<!\d)(?P<y>{_YEAR}){_S}年?{_S}(?:-|–|—|~|至|到){_S}(?P<z>{_YEAR})(?!\d){_S}(?:年度?)?"), _two_years),
-    (re.compile(rf"\bFY{_S}(?P<y>{_YEAR}|\d{{2}})(?!\d)|(?<!\d)(?P<z>{_YEAR}){_S}(?:财年|会计年度|年度|年)", re.I), lambda m: [Date(_year(m["y"] or m["z"]))]),
-    # Times of day.
-    (re.compile(rf"(?P<part>上午|下午|晚上|傍晚|中午|早上)?{_S}(?<!\d)(?P<h>\d{{1,2}}):(?P<m>\d{{2}})(?!\d)(?::\d{{2}})?{_S}(?P<ap>[ap]\.?m\b\.?)?", re.I), _clock),
-    (re.compile(rf"(?P<part>\b\B)?(?<!\d)(?P<h>\d{{1,2}})(?P<m>\b\B)?[ ]?(?P<ap>[ap]\.?m\b\.?)", re.I), _clock),
-    (re.compile(rf"(?P<part>上午|下午|晚上|傍晚|中午|早上){_S}(?P<h>\d{{1,2}}){_S}[点时](?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>\b\B)?"), _clock),
-    (re.compile(rf"(?P<part>\b\B)?(?<!\d)(?P<h>\d{{1,2}}){_S}(?:时|点(?=\d|半|整|钟))(?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>\b\B)?"), _clock),
-    # Shares in words.
-    (re.compile(rf"(?P<base>[百千万])分之{_S}(?P<n>{HAN}+|{_NUMBER})(?:{_TO}(?:[百千万]分之)?(?P<n2>{HAN}+|{_NUMBER}))?"), _percent_in_words),
-    (re.compile(rf"(?P<under>{HAN}+|{_NUMBER})分之(?P<over>{HAN}+|{_NUMBER})"), _fraction),
-    (re.compile(r"(?<![\d/.])(?P<over>\d{1,2})[/⁄](?P<under>\d{1,3})(?![\d/])"), _fraction),
-    (re.compile(rf"\b(?P<over>an?|{ENGLISH[2:-2]})[ -](?P<under>half|third|quarter|fifth|eighth|tenth)s?\b", re.I), _english_fraction),
-    (re.compile("一半|半数"), lambda _: [Amount(Fraction(50), "%")]),
-    (re.compile(rf"(?P<n>{HAN}|{_NUMBER}){_S}(?:{_TO}(?P<n2>{HAN}|{_NUMBER}){_S})?成(?![员立本果分交为功年长品都熟人])"), _tenths),
-    # Places in a sequence.
-    (re.compile(rf"第{_S}(?P<n>\d+|{HAN}+){_S}(?P<u>部分|阶段|个|[条款项章节编批期届次名位号类级步天日年月周轮档])?"), _ordinal),
-    (re.compile(rf"\b(?P<u>Articles?|Sections?|Clause|Chapter|Paragraph|Item|Step|Phase|Part|Annex|Appendix|No\.?|Number|Room|Class|Grade|Level|Tier)[ ]?(?P<n>\d+)\b(?![.,]\d)", re.I), _ordinal),
-    (re.compile(rf"(?<![\d.])(?P<n>\d+)(?:st|nd|rd|th)\b(?P<u>\b\B)?"), _ordinal),
-    (re.compile(rf"(?<![\d.])(?P<n>\d+){_S}(?P<u>号)(?!文)"), _ordinal),
-    # Names with digits in them; a number with a currency or a unit is none.
-    (re.compile(rf"(?<![A-Za-z0-9])(?!(?:{_CURRENCY})[ ]?\d)[A-Za-z][A-Za-z_]*[-/_ ]?(?<![ ])\d[A-Za-z0-9]*(?:[-./_][A-Za-z0-9]+)*", re.I), _code),
-    (re.compile(r"(?<![\w.])v?\d+(?:\.\d+){2,}(?!\d)|(?<![\d:])\d+:\d+(?![\d:])"), _code),
-    (re.compile(rf"[几数]{_S}?[十百千万亿]+(?:{UNIT})?|[十百千万亿]+几(?:{UNIT})?"), _code),
-    # Amounts.
-    (re.compile(_AMOUNT, re.I), _amount),
-    (re.compile(rf"(?P<n>{HAN}+){_MORE}(?P<unit>{UNIT})?"), _han_amount),
-    (re.compile(rf"(?P<n>{ENGLISH})(?:[ -](?P<unit>{UNIT}))?", re.I), _english_amount),
-)  # fmt: skip
+_AMOUNTS: tuple[tuple[str, Reader], ...] = (
+    (_AMOUNT, _amount),
+    (rf"(?P<n>{HAN}+){_MORE}(?P<unit>{UNIT})?", _han_amount),
+    (rf"(?P<n>{ENGLISH})(?:[ -](?P<unit>{UNIT}))?", _english_amount),
+)
+_ADDRESSES: tuple[tuple[str, Reader], ...] = (
+    (r"https?://[^\s，。]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", _code),
+    (r"(?<![\d-])(?:\+?86-?)?(?:0\d{2,3}-\d{7,8}|[48]00-\d{3,4}-\d{3,4}|1[3-9]\d{9})(?!\d)", _code),
+)
+_PASSES: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), reader)
+    for kind in (_ADDRESSES, _DATES, _TIMES, _SHARES, _ORDINALS, _CODES, _AMOUNTS)
+    for pattern, reader in kind
+)
 
 
 # What a range or a list shares

@@ -1,4 +1,4 @@
-"""What a written number and a unit mean: Chinese and English numerals, magnitudes and units as exact values."""
+"""What a written number and its unit mean: Chinese and English numerals, magnitudes and units, exactly."""
 
 import re
 import unicodedata
@@ -105,18 +105,14 @@ _MAGNITUDES_EN: Mapping[str, int] = {
     "mn": 10**6, "bn": 10**9, "k": 10**3, "m": 10**6,
 }  # fmt: skip
 
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-)
 _WORDS: Mapping[str, int] = {
-    **{word: value for value, word in enumerate(f"{_SMALL} seventeen eighteen nineteen".split())},
-    **{
-        word: 10 * (at + 2)
-        for at, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
-    },
-}
-_WORD = (
-    rf"(?:{'|'.join(sorted((*_WORDS, 'hundred', 'thousand', 'million', 'billion'), key=len, reverse=True))})"
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15,
+    "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30,
+    "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+_WORD = "(?:{})".format(
+    "|".join(sorted((*_WORDS, "hundred", "thousand", "million", "billion"), key=len, reverse=True))
 )
 ENGLISH = rf"\b{_WORD}(?:(?:[ ]and[ ]|[ -]){_WORD})*\b"
 
@@ -127,11 +123,11 @@ _TRADITIONAL = str.maketrans(
 
 
 def normalised(text: str) -> str:
-    """`text` in one form of digits, widths and numerals, without emphasis, tallies and invisible characters."""
+    """`text` in one form of digits, widths and numerals, without emphasis, circled and hidden characters."""
     text = re.sub("[①-⓿⒈-⒛❶-➓㈠-㈩]", " ", text)
     text = re.sub("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))", ",", text)
     text = "".join(character for character in text if unicodedata.category(character) != "Cf")
-    # A full-width comma separates; a thousands separator is an ASCII one, or full-width between full-width digits.
+    # A full-width comma separates; only between full-width digits is it a thousands separator.
     text = re.sub("(?<![０-９])，|，(?![０-９]{3}(?![０-９]))", " ; ", text)
     text = text.replace("²", "2").replace("³", "3").translate(_TRADITIONAL)
     text = unicodedata.normalize("NFKC", text).replace("\\%", "%").replace("−", "-")
@@ -145,7 +141,7 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 
 def han_value(text: str) -> Fraction | None:
-    """The value of a Chinese numeral, or None when `text` is not one: 二十 = 20, 一千零五十 = 1050, 三点五 = 3.5."""
+    """The value of a Chinese numeral, or None when `text` is none: 一千零五十 is 1050, 三点五 is 3.5."""
     if text == "半":
         return Fraction(1, 2)
     whole, point, decimals = text.partition("点")

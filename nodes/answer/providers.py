@@ -1,7 +1,7 @@
 """Who writes narrative answers: the extractive provider, any LangChain chat model, or a script.
 
-All keep one promise: text comes in pieces, nothing blank counts as an answer, every failure is a ProviderError
-without user text, and the length of an answer is bounded.
+All keep one promise: text comes in pieces, nothing blank counts as an answer, every failure is a
+ProviderError without user text, and the length of an answer is bounded.
 """
 
 import importlib
@@ -87,10 +87,11 @@ def is_unanswered(text: str) -> bool:
 
 
 class ChatModelProvider:
-    """Any LangChain chat model. Its raw tokens stay out of every stream of the graph (tag `nostream`).
+    """Any LangChain chat model. Its raw tokens stay out of every stream of the graph (tag nostream).
 
-    Before the first piece, a 429, a 5xx, a time-out or a lost connection is retried, `attempts` times in all with
-    doubling waits; after it nothing is. Thinking in <think>…</think> before the answer is left out.
+    Before the first piece, a 429, a 5xx, a time-out or a lost connection is retried, `attempts` times in
+    all with doubling waits; after it nothing is. Thinking in <think>…</think> before the answer is left
+    out.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class ChatModelProvider:
             if failure is None:
                 return
             if started or not failure.is_passing or attempt == self._attempts:
-                # Raised outside of the handler: the library's error, which may quote the prompt, is not chained.
+                # Outside of the handler: the library's error, which may quote the prompt, is not chained.
                 raise ProviderError(f"model {self.name} failed ({failure.what}); try again with /retry")
             self._wait(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
 
@@ -247,11 +248,11 @@ class Reply:
 
 @dataclass
 class ScriptedProvider:
-    """Replies from a list, in order, and keeps the prompts that it was given. For tests, demonstrations, replay.
+    """Replies from a list, in order; keeps the prompts it was given. For tests, demonstrations and replay.
 
-    A reply with `when` answers every question that holds those words; the others are used one after the other,
-    and the last of them again and again, unless `once` is set, which makes an exhausted script an error. A blank
-    reply fails like a blank model. Safe for several threads.
+    A reply with `when` answers every question that holds those words; the others are used one after the
+    other, and the last of them again and again, unless `once` is set, which makes an exhausted script an
+    error. A blank reply fails like a blank model. Safe for several threads.
     """
 
     replies: Sequence[Reply | str]
@@ -321,7 +322,7 @@ def _reply(line: str, number: int, path: Path) -> Reply:
 
 
 def load_provider(spec: str | None, *, base_url: str | None = None, api_key: str | None = None) -> Provider:
-    """The provider that MODEL names: nothing or "extractive", "openai:NAME", "scripted:PATH", "module:factory".
+    """The provider that MODEL names: extractive (or nothing), openai:NAME, scripted:PATH, module:factory.
 
     The factory returns a provider or a LangChain chat model. ValueError in one line, with the remedy.
     """

@@ -27,9 +27,9 @@ class Released:
     """What has left. `text` is exactly what `emit` was given, joined, since the last `reset`.
 
     `partial`: it was stopped from outside. `degraded`: the extractive answer stands in for the model's.
-    `is_answer`: False when the passages hold no answer. `replies` are the model's raw replies in order, each as
-    far as it was read, from which a `ScriptedProvider` repeats the whole course. `refusals` are the kinds of
-    what was not let through.
+    `is_answer`: False when the passages hold no answer. `replies` are the model's raw replies in order,
+    each as far as it was read, from which a `ScriptedProvider` repeats the whole course. `refusals` are the
+    kinds of what was not let through.
     """
 
     text: str
@@ -63,10 +63,10 @@ def release(
 ) -> Released:
     """The answer to `prompt`, let out through `emit` sentence by sentence.
 
-    Raises ProviderError when the model gives nothing, AnswerInterruptedError when it fails after text has left;
-    a model that fails while writing anew is replaced by `fallback` (the extractive provider). At most 4
-    characters a token of the output limit leave; a longer answer ends with its last whole sentence. A reply in
-    another language than the question's is refused too, unless the provider only quotes.
+    Raises ProviderError when the model gives nothing, AnswerInterruptedError when it fails after text has
+    left; a model that fails while writing anew is replaced by `fallback` (the extractive provider). At most
+    4 characters a token of the output limit leave; a longer answer ends with its last whole sentence. A
+    reply in another language than the question's is refused too, unless the provider only quotes.
     """
     course = _Course(prompt, emit, reset, stopped, screen or (lambda _: None))
     first = course.attempt(provider, prompt)
@@ -243,8 +243,8 @@ def _added(before: Usage | None, more: Usage | None) -> Usage | None:
 
 _CORRECTION: dict[Language, str] = {
     "zh": "上一次回答中有资料里没有的数字、日期、名称或出处，已作废。请重新回答，只写资料中原样出现的内容。",
-    "en": "The last answer held a number, date, name or source that the sources do not hold, and was discarded. "
-    "Answer again with nothing but what stands in the sources.",
+    "en": "The last answer held a number, date, name or source that the sources do not hold, and was "
+    "discarded. Answer again with nothing but what stands in the sources.",
 }
 
 

@@ -1,7 +1,7 @@
 """How facts, comparisons and fixed texts read. No model is asked: the same lookups give the same bytes.
 
-Values are exact decimals. Differences and growth are said only where units agree; a growth rate is rounded half
-up to one decimal and says so.
+Values are exact decimals. Differences and growth are said only where units agree; a growth rate is rounded
+half up to one decimal and says so.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ _SMALL_TALK: tuple[tuple[FixedText, re.Pattern[str]], ...] = (
 
 
 def not_found(question: str, language: Language) -> str:
-    """The answer to a narrative question without evidence: what was looked for, at most 80 characters of it."""
+    """The answer to a question without evidence: says what was looked for, at most 80 characters of it."""
     asked = " ".join(question.split())
     return TEXTS["not_found"][language].format(asked if len(asked) <= 80 else f"{asked[:79]}…")
 
@@ -111,7 +111,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Names:
-    """Company and metric names in the answer's language, by id; `own` are the names of the directory itself."""
+    """Company and metric names in the answer's language, by id; `own` are the directory's own names."""
 
     language: Language
     companies: Mapping[str, str]
@@ -136,10 +136,10 @@ def names_for(language: Language, companies: Iterable[Company], metrics: Iterabl
 def render_facts(
     lookups: Sequence[FactLookup], *, kind: Literal["fact", "comparison"], names: Names, first_label: int = 1
 ) -> Rendered:
-    """The answer to fact lookups: a sentence each, or for a comparison a line each and what they differ by.
+    """The answer to fact lookups: a sentence each; for a comparison a line each and what they differ by.
 
-    Misses are said with what was looked for. Facts that a document states carry its citation; labels count from
-    `first_label`. No lookup at all is a not_found.
+    Misses are said with what was looked for. Facts that a document states carry its citation; labels count
+    from `first_label`. No lookup at all is a not_found.
     """
     if not lookups:
         return Rendered("not_found", TEXTS["no_facts_asked"][names.language])
