@@ -97,9 +97,18 @@ def steps_of(services: Services) -> list[Step]:
     ]
 
 
-def build_graph(services: Services, saver: BaseCheckpointSaver[Any] | None, caller_of: CallerOf) -> TurnGraph:
-    """Compile the turn. `caller_of` says whose permissions count: the door's, or a fixed local caller."""
-    builder = StateGraph(TurnState, RequestContext, input_schema=TurnInput)
+def build_graph(
+    services: Services,
+    saver: BaseCheckpointSaver[Any] | None,
+    caller_of: CallerOf,
+    *,
+    context_schema: type[RequestContext] | None = RequestContext,
+) -> TurnGraph:
+    """Compile the turn. `caller_of` says whose permissions count: the door's, or a fixed local caller.
+
+    `context_schema` None lets a run carry any context; it is for callers that ignore it.
+    """
+    builder: Any = StateGraph(TurnState, context_schema, input_schema=TurnInput)
     for step in steps_of(services):
         add_step(builder, step, caller_of)
     builder.add_edge(START, "gate")
@@ -113,4 +122,5 @@ def build_graph(services: Services, saver: BaseCheckpointSaver[Any] | None, call
     builder.add_edge("suggest", END)
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
-    return builder.compile(checkpointer=saver, name="business-assistant")
+    graph: TurnGraph = builder.compile(checkpointer=saver, name="business-assistant")
+    return graph

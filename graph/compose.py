@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -131,8 +132,12 @@ def fixed_caller(caller: Caller) -> CallerOf:
 @contextmanager
 def open_store(settings: Settings) -> Iterator[KnowledgeStore]:
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with KnowledgeStore(settings.home / "knowledge.db") as store:
+    with KnowledgeStore(knowledge_file(settings)) as store:
         yield store
+
+
+def knowledge_file(settings: Settings) -> Path:
+    return settings.home / "knowledge.db"
 
 
 def prepare_knowledge(settings: Settings, progress: Progress | None = None) -> None:

@@ -3,24 +3,27 @@
 What a client sends as `context` is ignored: it could claim any permission.
 """
 
+import asyncio
+from functools import cache
+
 from graph.build import TurnGraph, build_graph
-from graph.compose import fixed_caller, make_services, open_store, prepare_knowledge, shanghai_now
-from graph.settings import Settings, load_settings
+from graph.compose import fixed_caller, knowledge_file, make_services, prepare_knowledge, shanghai_now
+from graph.settings import load_settings
 from nodes.contracts import Caller
+from nodes.retrieve.documents import KnowledgeStore
 
 LOCAL_CALLER = Caller()
 
 
 async def make_graph() -> TurnGraph:
-    """Opened off the event loop: loading the knowledge blocks."""
-    import asyncio
-
-    return await asyncio.to_thread(_graph_of, await asyncio.to_thread(load_settings))
+    """The server calls this for every run: the graph is opened once, off the event loop."""
+    return await asyncio.to_thread(open_graph)
 
 
-def _graph_of(settings: Settings) -> TurnGraph:
+@cache
+def open_graph() -> TurnGraph:
+    """On the environment's settings, for the life of the process."""
+    settings = load_settings()
     prepare_knowledge(settings)
-    # The server keeps the graph until it ends; the store holds no connection between two requests.
-    store = open_store(settings).__enter__()
-    services = make_services(settings, store, clock=shanghai_now)
-    return build_graph(services, None, fixed_caller(LOCAL_CALLER))
+    services = make_services(settings, KnowledgeStore(knowledge_file(settings)), clock=shanghai_now)
+    return build_graph(services, None, fixed_caller(LOCAL_CALLER), context_schema=None)

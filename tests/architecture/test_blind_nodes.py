@@ -126,7 +126,7 @@ STATE = {"history": {"turns": ["secret"]}, "turn": {"turn_id": "t"}}
 
 def run_on_state(graph: Any) -> Any:
     config = {"configurable": {"thread_id": "t"}}
-    graph.update_state(config, STATE, as_node="__start__")
+    graph.update_state(config, STATE, as_node="one")
     return graph.invoke(
         {"request": {"text": "x"}}, config, context=RequestContext(Caller(user="me")), durability="sync"
     )
@@ -163,11 +163,11 @@ def test_a_step_gets_only_the_services_it_declares() -> None:
 def studio_graph(services: Services) -> Iterator[TurnGraph]:
     from graph.compose import fixed_caller
 
-    return build_graph(services, InMemorySaver(), fixed_caller(LOCAL_CALLER))
+    return build_graph(services, InMemorySaver(), fixed_caller(LOCAL_CALLER), context_schema=None)
 
 
 def test_a_forged_context_changes_nothing_in_the_studio(studio_graph: TurnGraph, services: Services) -> None:
-    forged = {"caller": {"tenant": "other", "user": "root", "groups": ["finance-bureau", "audit"]}}
+    forged = {"caller": {"user": "root", "groups": ["finance-bureau", "audit"]}, "groups": ["audit"]}
     config = {"configurable": {"thread_id": "s"}}
     state = studio_graph.invoke({"request": {"text": "你好"}}, config, context=forged)
     assert state["turn"]["audience"] == services.audience(LOCAL_CALLER)
