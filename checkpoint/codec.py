@@ -25,6 +25,7 @@ PLAIN, PACKED = 1, 2
 LARGEST_UNPACKED = 512 * 1024 * 1024
 CONSTRUCTED = range(6)  # codes whose data names a class; see JsonPlusSerializer
 METHOD, NUMPY_ARRAY, DELTA_SNAPSHOT = 3, 6, 7
+NON_STR_KEYS = ormsgpack.OPT_NON_STR_KEYS
 
 
 class UnreadableError(Exception):
@@ -43,13 +44,30 @@ class StrictSerializer(JsonPlusSerializer):
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         kind, body = data
         if kind == "msgpack":
-            return ormsgpack.unpackb(body, ext_hook=self._restore, option=ormsgpack.OPT_NON_STR_KEYS)
+            return self._unpack(body)
         if kind in ("null", "bytes", "bytearray"):
             return super().loads_typed(data)
         raise UnreadableError(f"type {kind!r} is not accepted")
 
-    def _restore(self, code: int, body: bytes) -> Any:
-        content = ormsgpack.unpackb(body, ext_hook=self._restore, option=ormsgpack.OPT_NON_STR_KEYS)
+    def _unpack(self, body: bytes) -> Any:
+        # The decoder replaces whatever a hook raises with an error of its own that tells no reason.
+        reasons: list[UnreadableError] = []
+
+        def restore(code: int, inner: bytes) -> Any:
+            try:
+                return self._restore(code, ormsgpack.unpackb(inner, ext_hook=restore, option=NON_STR_KEYS))
+            except UnreadableError as fault:
+                reasons.append(fault)
+                raise
+
+        try:
+            return ormsgpack.unpackb(body, ext_hook=restore, option=NON_STR_KEYS)
+        except ValueError:
+            if reasons:
+                raise reasons[0] from None
+            raise
+
+    def _restore(self, code: int, content: Any) -> Any:
         if code == DELTA_SNAPSHOT:
             return _DeltaSnapshot(content)
         if code == NUMPY_ARRAY:
@@ -135,10 +153,8 @@ def decode_value(serde: SerializerProtocol, frame: bytes) -> Any:
     except UnreadableError:
         raise
     except Exception as fault:
-        # Damaged bytes can make any decoder raise anything; its text may hold the value, so only the
-        # class is passed on.
-        reason = str(fault) if "may not be loaded" in str(fault) else type(fault).__name__
-        raise UnreadableError(reason) from fault
+        # Damaged bytes can make a decoder raise anything, and its text may hold the value.
+        raise UnreadableError(f"it is damaged ({type(fault).__name__})") from fault
 
 
 def refuse_plaintext(serde: SerializerProtocol, kind: str) -> None:

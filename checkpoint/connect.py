@@ -159,7 +159,8 @@ def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
     nodes = []
     for entry in hosts.split(","):
         host, colon, port = entry.rpartition(":")
-        nodes.append((host, int(port)) if colon and not entry.endswith("]") else (entry, default))
+        has_port = bool(colon) and not entry.endswith("]")
+        nodes.append(((host if has_port else entry).strip("[]"), int(port) if has_port else default))
     extra: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None}
     plain = urlunsplit(
         ("rediss" if url.startswith("rediss") else "redis", "host", "", urlencode(parse_qsl(parts.query)), "")
