@@ -1,4 +1,4 @@
-"""Which companies does a text name? The longest name wins; a name that several answer to is never guessed."""
+"""Which companies a text names. The longest name wins; a name that several answer to is never guessed."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,8 @@ Ambiguity = tuple[str, tuple[str, ...]]  # the mention, and the ids that answer 
 
 _LEGAL_FORM = re.compile(
     r"(?:\((?:集团|控股|中国)\))?(?:(?:集团|控股)?(?:股份)?有限(?:责任)?公司|股份公司|集团公司)$"
-    r"|[\s,]+(?:incorporated|inc|limited|ltd|llc|plc|corporation|corp|company|co)\.?(?:[\s,]+(?:ltd|limited|inc)\.?)*$"
+    r"|[\s,]+(?:incorporated|inc|limited|ltd|llc|plc|corporation|corp|company|co)\.?(?:[\s,]+(?:ltd|limited"
+    r"|inc)\.?)*$"
 )
 # A short name before one of these names a place ("云湖市"), not the company of that name.
 _PLACE = re.compile(r"市(?![值场盈净销占面])|县|镇|乡(?!村)|省(?![钱心])|区(?![域块间别分])")
@@ -22,7 +23,7 @@ _SHORT = 3
 
 @dataclass(frozen=True)
 class CompanyMentions:
-    """Resolved ids in order of mention, each once; what stayed ambiguous; where names stand in the squeezed text."""
+    """Resolved ids in order of mention, each once; what stayed ambiguous; where names stand when squeezed."""
 
     resolved: tuple[str, ...]
     ambiguous: tuple[Ambiguity, ...]
@@ -30,7 +31,7 @@ class CompanyMentions:
 
 
 class CompanyIndex:
-    """All names of a directory, ready for look-up. Built once; a look-up costs by the text, not the directory."""
+    """All names of a directory, ready for look-up: built once, it costs by the text, not the directory."""
 
     def __init__(self, directory: CompanyDirectory | Iterable[Company]) -> None:
         companies = directory if isinstance(directory, Iterable) else directory.companies()
@@ -70,7 +71,7 @@ def find_companies(text: str, directory: CompanyIndex | CompanyDirectory) -> Com
 
 
 def mask(squeezed: str, spans: Sequence[tuple[int, int]]) -> str:
-    """The text with these spans blotted out, so that words inside names are not read as words of the question."""
+    """The text with these spans blotted out, so that no word inside a name is read as the question's."""
     for start, end in spans:
         squeezed = squeezed[:start] + MASK * (end - start) + squeezed[end:]
     return squeezed

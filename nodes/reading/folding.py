@@ -35,7 +35,7 @@ _BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0x20000, 0x323B0))
 
 
 def fold(text: str) -> str:
-    """NFKC, case and traditional characters folded, invisible characters removed. Idempotent; never raises."""
+    """NFKC, case and traditional characters folded, invisible ones removed. Idempotent; never raises."""
     while True:
         folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         folded = unicodedata.normalize("NFKC", folded).translate(_to_simplified())

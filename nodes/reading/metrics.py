@@ -8,9 +8,11 @@ from nodes.reading.folding import is_edge, squeeze
 
 # Words that turn a figure's name into another figure's: 扣非净利润 is not 净利润.
 _OTHER_FIGURE_BEFORE = re.compile(
-    r"(?:扣非后?的?|扣除非经常性损益后?的?|归母|归属于?[^，,。？?]{0,10}的?|人均|户均|单位|营业外|投资|利息|非经常性"
+    r"(?:扣非后?的?|扣除非经常性损益后?的?|归母|归属于?[^，,。？?]{0,10}的?|人均|户均|单位|营业外|投资|利息"
+    r"|非经常性"
     r"|其他|税前|税后|息税前|非流动|流动|固定|无形|净|主营业务|海外|境外"
-    r"|\b(?:adjusted|deferred|other|interest|non-operating|pre-?tax|after-tax|recurring|non-recurring|net|gross|average"
+    r"|\b(?:adjusted|deferred|other|interest|non-operating|pre-?tax|after-tax|recurring|non-recurring|net"
+    r"|gross|average"
     r"|fixed|current|intangible)[ -])$"
 )
 _OTHER_FIGURE_AFTER = re.compile(
@@ -20,9 +22,9 @@ _OTHER_FIGURE_AFTER = re.compile(
 )
 # Names of figures that contain another figure's name. They stand for nothing unless they are passed in.
 _COMPOUNDS = (
-    "营业利润", "毛利润", "利润总额", "税前利润", "净资产", "净资产收益率", "资产负债率", "营业成本", "主营业务收入",
-    "营业外收入", "所得税", "operating profit", "operating income", "gross profit", "profit before tax", "net assets",
-    "net income margin", "net profit margin", "operating margin",
+    "营业利润", "毛利润", "利润总额", "税前利润", "净资产", "净资产收益率", "资产负债率", "营业成本",
+    "主营业务收入", "营业外收入", "所得税", "operating profit", "operating income", "gross profit",
+    "profit before tax", "net assets", "net income margin", "net profit margin", "operating margin",
 )  # fmt: skip
 _NEAR = 24  # characters before a name that may change what it names
 _PLURAL = re.compile(r"(?<=[a-z])s\b")

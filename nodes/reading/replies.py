@@ -27,7 +27,7 @@ def command(text: str) -> Command | None:
     return _COMMANDS.get(fold(text.strip()).strip())
 
 
-# --- a place in a list ---------------------------------------------------------------------------------------
+# --- a place in a list ---
 
 _UNITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _TENS = {"十": 10, "百": 100}
@@ -48,12 +48,14 @@ _PICK_ZH = r"请?(?:我?(?:想|要)?(?:选择?|要|看|问的?)?(?:是|就是|�
 _THING_ZH = r"(?:个|家|项|条|种|款|号|间|位|行|选项|公司|问题)"
 _ORDINAL_ZH = re.compile(
     rf"{_PICK_ZH}(?:选项|序号|编号|号码)?"
-    rf"(?:第(?P<n>\d{{1,3}}|{_ZH}{{1,5}}){_THING_ZH}{{0,2}}|(?P<m>\d{{1,3}}|{_ZH}{{1,5}})(?:号|项)?)(?:吧|的)?"
+    rf"(?:第(?P<n>\d{{1,3}}|{_ZH}{{1,5}}){_THING_ZH}{{0,2}}|(?P<m>\d{{1,3}}|{_ZH}{{1,5}})(?:号|项)?)(?:吧"
+    rf"|的)?"
 )
 _ORDINAL_EN = re.compile(
     r"(?:(?:i (?:choose|pick|want|mean)|choose|pick|select|it is|it's) )?(?:the )?"
     r"(?:(?:option|number|no\.?|choice|item|nr\.?) ?#? ?|#)?"
-    rf"(?P<n>\d{{1,3}}(?:st|nd|rd|th)?|{'|'.join(_WORD_NUMBERS)})(?: (?:one|option|choice|item|company))?(?:,? please)?"
+    rf"(?P<n>\d{{1,3}}(?:st|nd|rd|th)?|{'|'.join(_WORD_NUMBERS)})(?: (?:one|option|choice|item"
+    rf"|company))?(?:,? please)?"
 )
 _EDGES = " \t\n\"'()[]{}【】「」『』《》〈〉“”‘’.,。，、;:!?~…-"
 
@@ -99,13 +101,16 @@ def _chinese_number(word: str) -> int:
 _DIGIT_ZH = "[一二三四五六七八九]"
 _WELL_FORMED = re.compile(rf"(?:{_DIGIT_ZH}百)?(?:[零〇]{_DIGIT_ZH}|{_DIGIT_ZH}?十{_DIGIT_ZH}?)?")
 
-# --- an option by its name -----------------------------------------------------------------------------------
+# --- an option by its name ---
 
 _AROUND_NAME = re.compile(
     r"(?:[请我就说想要问选择看查是的吧呢啊那个这家指\s,.。!?:、'“”「」()]|公司|一下|谢谢"
-    r"|\b(?:i|it|is|it's|i'm|mean|meant|the|please|choose|pick|select|want|company|thanks|one|of|for|about|asking)\b)*+"
+    r"|\b(?:i|it|is|it's|i'm|mean|meant|the|please|choose|pick|select|want|company|thanks|one|of|for|about"
+    r"|asking)\b)*+"
 )
-_FUNCTION_WORDS = frozenset("the of and or a an in on to for is it at by co no".split())
+_FUNCTION_WORDS = frozenset(
+    ["the", "of", "and", "or", "a", "an", "in", "on", "to", "for", "is", "it", "at", "by", "co", "no"]
+)
 
 
 def match_option(text: str, options: Sequence[Option]) -> Option | None:
@@ -142,7 +147,8 @@ def _is_part_of_label(reply: str, option: Option) -> bool:
 
 
 def _holds_label(reply: str, option: Option) -> bool:
-    names = re.split(r"[()]", squeeze(option["label"])) + [squeeze(option["label"])]
+    label = squeeze(option["label"])
+    names = [*re.split(r"[()]", label), label]
     return any(_is_name_within(reply, name.strip(_EDGES)) for name in names)
 
 
@@ -151,7 +157,7 @@ def _is_name_within(reply: str, name: str) -> bool:
     return bool(found) and all(_AROUND_NAME.fullmatch(words) for words in (before, after))
 
 
-# --- small talk ----------------------------------------------------------------------------------------------
+# --- small talk ---
 
 _TALK = (
     # Chinese
@@ -165,10 +171,14 @@ _TALK = (
     r"(?:你|您)(?:能|会|可以)(?:帮我)?(?:做|干)?(?:些|点)?什么|(?:你|您)(?:最近|今天)?(?:怎么样|还好吗)",
     r"介绍一下你自己|自我介绍一下?|小助手|助手",
     # English
-    r"hello|hey|hiya|hi+|howdy|greetings|good (?:morning|afternoon|evening|night|day|job)|yo\b|there|everyone",
-    r"thanks?(?: (?:you|a lot|so much|very much|again|for (?:your|the) help))*|thx|ty\b|cheers|much appreciated",
-    r"great|nice to meet you|nice|cool|perfect|awesome|wonderful|excellent|well done|good|fine|sure|all ?right",
-    r"ok(?:ay)?|got it|i see|understood|bye ?bye|goodbye|bye|see you(?: later)?|later|you're welcome|no problem",
+    r"hello|hey|hiya|hi+|howdy|greetings|good (?:morning|afternoon|evening|night|day|job)|yo\b|there"
+    r"|everyone",
+    r"thanks?(?: (?:you|a lot|so much|very much|again|for (?:your|the) help))*|thx|ty\b|cheers"
+    r"|much appreciated",
+    r"great|nice to meet you|nice|cool|perfect|awesome|wonderful|excellent|well done|good|fine|sure"
+    r"|all ?right",
+    r"ok(?:ay)?|got it|i see|understood|bye ?bye|goodbye|bye|see you(?: later)?|later|you're welcome"
+    r"|no problem",
     r"never ?mind|that's all|sorry|how are you(?: (?:doing|today))*|what's up|sup\b|who are you|what are you",
     r"what(?:'s| is) your name|what can you do(?: for me)?|are you (?:a )?(?:bot|robot|human|ai|real)",
     r"have a (?:nice|good) day|help|lol|ha(?:ha)+|wow|assistant|yes|yeah|yep|nope|no",
