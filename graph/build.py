@@ -8,11 +8,11 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from checkpoint.window import WindowLimits
+from checkpoint.window import WindowLimits, restore
 from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
-from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, Screen
+from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, RestoreWindow, Screen
 from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
 from nodes.clarify.suggest import SuggestReads, SuggestWrites, make_suggest
 from nodes.contracts import (
@@ -49,6 +49,7 @@ class Services:
     new_id: NewId
     limits: WindowLimits = WindowLimits()  # noqa: RUF009 - frozen
     follow_up: FollowUp = "confirm"
+    restore: RestoreWindow = restore  # what answers see of the `history` channel
 
 
 def steps_of(services: Services) -> list[Step]:
@@ -74,6 +75,7 @@ def steps_of(services: Services) -> list[Step]:
         limits=services.limits,
         clock=services.clock,
         new_id=services.new_id,
+        restore=services.restore,
     )
     return [
         Step("gate", gate, GateReads, GateWrites, frozenset({"caller"})),

@@ -13,10 +13,21 @@ from checkpoint import RedisContextSaver
 from checkpoint.errors import CheckpointError
 from checkpoint.window import Window, WindowLimits, restore
 from graph.build import Services, TurnGraph, build_graph
+from graph.routes import FollowUp
 from graph.settings import Settings, SettingsError
 from graph.steps import CallerOf, RequestContext
 from nodes.answer.providers import load_provider
-from nodes.contracts import Caller, Clock, CompanyDirectory, Intent, Language, NewId, NodeError, Provider
+from nodes.contracts import (
+    Caller,
+    Clock,
+    CompanyDirectory,
+    Intent,
+    Language,
+    NewId,
+    NodeError,
+    Provider,
+    Retriever,
+)
 from nodes.reading.companies import CompanyIndex
 from nodes.reading.intent import read_intent
 from nodes.reading.safety import screen
@@ -57,20 +68,42 @@ def open_assistant(settings: Settings, *, clock: Clock | None = None) -> Iterato
 
 
 def make_services(settings: Settings, store: KnowledgeStore, *, clock: Clock) -> Services:
-    directory = Directory(store)
-    return Services(
-        read_intent=IntentReader(store.knowledge_version, directory, settings.blocked_topics),
-        directory=directory,
-        facts=SqliteFactStore(store),
+    return services_over(
+        store,
         retriever=_or_settings_error("RETRIEVER", lambda: open_retriever(store, settings.retriever)),
         provider=make_provider(settings),
-        may_see=StoredSourceGuard(store),
-        audience=audience,
-        screen=lambda sentence: screen(sentence, topics=settings.blocked_topics),
-        clock=clock,
-        new_id=random_id,
+        topics=settings.blocked_topics,
         limits=WindowLimits(settings.history_max_turns, settings.history_max_bytes),
         follow_up=settings.follow_up,
+        clock=clock,
+    )
+
+
+def services_over(
+    store: KnowledgeStore,
+    *,
+    retriever: Retriever,
+    provider: Provider,
+    topics: tuple[str, ...],
+    limits: WindowLimits,
+    follow_up: FollowUp,
+    clock: Clock,
+) -> Services:
+    """All that the nodes use, around one open store."""
+    directory = Directory(store)
+    return Services(
+        read_intent=IntentReader(store.knowledge_version, directory, topics),
+        directory=directory,
+        facts=SqliteFactStore(store),
+        retriever=retriever,
+        provider=provider,
+        may_see=StoredSourceGuard(store),
+        audience=audience,
+        screen=lambda sentence: screen(sentence, topics=topics),
+        clock=clock,
+        new_id=random_id,
+        limits=limits,
+        follow_up=follow_up,
     )
 
 
@@ -131,7 +164,12 @@ def fixed_caller(caller: Caller) -> CallerOf:
 
 @contextmanager
 def open_store(settings: Settings) -> Iterator[KnowledgeStore]:
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SettingsError(
+            f"BUSINESS_ASSISTANT_HOME: {settings.home} cannot be made ({error.strerror}); name another folder."
+        ) from None
     with KnowledgeStore(knowledge_file(settings)) as store:
         yield store
 

@@ -101,7 +101,7 @@ class TurnResult:
         """All that a reader is told, as one text."""
         parts = [self.notice, self.answer["text"] if self.answer else None]
         if self.clarification:
-            parts.append(_as_lines(self.clarification))
+            parts.append(lines_of(self.clarification))
         return "\n\n".join(part for part in dict.fromkeys(parts) if part)
 
 
@@ -120,7 +120,7 @@ def stream_turn(
     """Run one request and yield its events; the last one is the TurnResult.
 
     A node's error ends in a TurnResult with status "failed" and leaves the turn retryable. Raises
-    BadTextError before the graph runs; CheckpointUnavailable and LeaseLostError when the state cannot be kept.
+    BadTextError before the graph runs; CheckpointUnavailable, LeaseLostError when the state cannot be kept.
     """
     check_text(request.get("text"))
     run = _Run(assistant.graph, request, config_for(thread_id, lease), caller, control or RunControl())
@@ -290,7 +290,7 @@ def clarification_shown(
     }
 
 
-def _as_lines(clarification: dict[str, Any]) -> str:
+def lines_of(clarification: dict[str, Any]) -> str:
     lines = [f"{option['number']}. {option['label']}" for option in clarification["options"]]
     pages = f"({clarification['page']}/{clarification['pages']}) " if clarification["pages"] > 1 else ""
     how = [f"{pages}{clarification['how_to_reply']}"] if lines else []

@@ -23,6 +23,7 @@ AnswerKind = Literal[
     "cancelled",
     "discarded",
     "stopped",
+    "clarification",  # asked back where there is no conversation to reply in; never stored
 ]
 
 

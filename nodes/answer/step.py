@@ -49,6 +49,7 @@ from nodes.notices import empty_window, ended, said
 STOP = "stop"  # a user's stop; any other reason leaves the turn to be retried
 
 Screen = Callable[[str], str | None]  # why a sentence may not leave, or None
+RestoreWindow = Callable[..., Window]  # as `checkpoint.window.restore`
 
 
 class AnswerReads(TypedDict, total=False):
@@ -106,6 +107,7 @@ class Answerer:
     clock: Clock
     new_id: NewId
     budget: PromptBudget = PromptBudget()  # noqa: RUF009 - frozen
+    restore: RestoreWindow = restore
 
     def __call__(
         self, state: AnswerReads, *, caller: Caller, emit: Emit, reset: Reset, stopped: Stopped
@@ -200,7 +202,7 @@ class Answerer:
         return _narrated(released, plan.report, evidence, door)
 
     def _window(self, state: AnswerReads, caller: Caller) -> Window:
-        return restore(
+        return self.restore(
             state.get("history"),
             limits=self.limits,
             may_see=lambda sources: self.may_see(caller, sources),
