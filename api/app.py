@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 
 from api import health
+from api.ask import ask_router
 from api.bodies import (
     ChatBody,
     Live,
@@ -122,6 +123,7 @@ def create_app(
     )
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     _add_chat(app, desk)
+    app.include_router(ask_router(assistant, desk._pool))
     _add_threads(app, assistant, keeper, desk)
     _add_health(app, assistant, keeper)
     _add_page(app)
