@@ -111,14 +111,16 @@ def figures(text: str) -> list[Figure]:
 
 # Words with a numeral in them that count nothing.
 _NO_NUMBER = re.compile(
-    "十分(?![之钟])|[千万]万不|万一|[统唯]一|之一|同一|单一|百姓|一(?:般|律|旦|些|定|直|并|起|致|下|样|同|经|体|站式|网通)"
+    "十分(?![之钟])|[千万]万不|万一|[统唯]一|(?<!分)之一|同一|单一|百姓|一(?:般|律|旦|些|定|直|并|起|致|下|样|同|经|体|站式|网通)"
 )
 
 
 def _without_list_numbers(text: str) -> str:
     text = re.sub(r"(?m)^([ \t>#]*(?:[-•][ \t]+)?)\(?\d{1,2}[.)、](?!\d)", r"\1 ", text)
     text = re.sub(rf"(?m)^([ \t]*)\(?{_HAN_DAY}[)、]", r"\1 ", text)
-    return re.sub(r"(?<=[:;。,?!])([ \t]*)(?:\(\d{1,2}\)|\d{1,2}[)、](?!\d))(?=[ \t]*[^\d\s])", r"\1 ", text)
+    return re.sub(
+        r"(?:(?<=[;。,?!])|(?<=\D:))([ \t]*)(?:\(\d{1,2}\)|\d{1,2}[)、](?!\d))(?=[ \t]*[^\d\s])", r"\1 ", text
+    )
 
 
 class _Scan:
@@ -319,12 +321,19 @@ def _is_large(words: str) -> bool:
 
 def _english_amount(match: re.Match[str]) -> list[Figure]:
     value = english_value(match["n"])
-    if value is None:
+    if value is None or (value <= 1 and match["unit"] is None):
         return []
-    if match["unit"] is None:
-        return [Amount(value)] if value >= 10 else []
     unit, factor = unit_of(match["unit"])
-    return [Amount(value * factor, unit, is_weak=value == 1, noun=_noun(match))]
+    is_tally = match["unit"] is None and bool(_TALLIED.match(match.string, match.end()))
+    return [Amount(value * factor, unit, is_weak=value == 1 or is_tally, noun=_noun(match))]
+
+
+# What an answer counts of its own accord.
+_TALLIED = re.compile(
+    r"[ ](?:main |key |basic |different |further |other )?(?:conditions|steps|points|ways|parts|things"
+    r"|requirements|reasons|cases|options|rules|documents|cities|kinds|types|groups|rates|stages|criteria)\b",
+    re.IGNORECASE,
+)
 
 
 # Patterns, in the order in which they are tried: what is read by one is gone for the next.
@@ -397,7 +406,7 @@ _SHARES: tuple[tuple[str, Reader], ...] = (
         rf"\b(?P<over>an?|{ENGLISH[2:-2]})[ -](?P<under>half|third|quarter|fifth|eighth|tenth)s?\b",
         _english_fraction,
     ),
-    ("一半|半数", _half_share),
+    (r"一半|半数|\b(?:one[- ])?half (?:of|the)\b", _half_share),
     (
         rf"(?P<n>{HAN}|{_NUMBER}){_S}(?:{_TO}(?P<n2>{HAN}|{_NUMBER}){_S})?"
         "成(?![员立本果分交为功年长品都熟人])",
@@ -443,7 +452,8 @@ _ADDRESSES: tuple[tuple[str, Reader], ...] = (
     (r"(?<![\d-])(?:\+?86-?)?(?:0\d{2,3}-\d{7,8}|[48]00-\d{3,4}-\d{3,4}|1[3-9]\d{9})(?!\d)", _code),
 )
 _PASSES: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), reader)
+    # ASCII: Chinese characters are no word characters, so that an English word may follow them at once.
+    (re.compile(pattern, re.IGNORECASE | re.ASCII), reader)
     for kind in (_ADDRESSES, _DATES, _TIMES, _SHARES, _ORDINALS, _CODES, _AMOUNTS)
     for pattern, reader in kind
 )
@@ -463,12 +473,14 @@ def _inherited(ordered: list[Figure], source: str) -> list[Figure]:
     for at in range(1, len(result)):
         gap = source[result[at - 1].end : result[at].start]
         if re.fullmatch(rf"{_TO}|{_S}[、,和及与]{_S}", gap, re.I):
-            result[at] = _after(result[at - 1], result[at])
+            is_range = re.fullmatch(rf"{_DASH}|{_S}to{_S}", gap, re.I) is not None
+            result[at] = _completed(result[at - 1], result[at], is_range=is_range)
     return result
 
 
 def _with_unit_of(first: Amount, second: Amount) -> Amount:
-    if first.unit and (first.unit not in MONEY or first.has_magnitude or not second.has_magnitude):
+    is_prefixed = first.unit in MONEY and first.text[-1:].isdigit()  # $10-20 million, not 10元至20万元
+    if first.unit and (not is_prefixed or not second.has_magnitude):
         return first
     scale = Fraction(1)
     if second.has_magnitude and not first.has_magnitude:
@@ -493,17 +505,24 @@ def _written_unit(text: str) -> str | None:
     return match.group() if match else None
 
 
-def _after(first: Figure, second: Figure) -> Figure:
-    """`second` with the year, month or currency that `first` states and `second` leaves unsaid."""
-    if isinstance(first, Date) and isinstance(second, Date) and second.year is None and first.year:
-        return replace(second, year=first.year)
-    if isinstance(first, Date) and first.day and _is_bare_day(second):
-        day = int(second.value) if isinstance(second, Amount) else None
-        return Date(first.year, first.month, day, text=second.text, start=second.start, end=second.end)
-    if isinstance(first, Amount) and isinstance(second, Amount) and first.unit in MONEY and not second.unit:
-        return replace(second, unit=first.unit)
+_NOON = 12 * 60
+
+
+def _at(place: Figure, figure: Figure) -> Figure:
+    return replace(figure, text=place.text, start=place.start, end=place.end)
+
+
+def _completed(first: Figure, second: Figure, *, is_range: bool) -> Figure:
+    """`second` with what `first` states and it leaves unsaid: year, month, half of the day, currency."""
+    match first, second:
+        case Date(), Date() if first.year and second.year is None:
+            return replace(second, year=first.year)
+        case Date(), Amount() if first.day and second.text.endswith("日") and 1 <= second.value <= 31:
+            return _at(second, Date(first.year, first.month, int(second.value)))
+        case Time(), Amount() if is_range and second.unit == "点" and second.value <= 24:
+            return _completed(first, _at(second, Time(int(second.value * 60))), is_range=True)
+        case Time(), Time() if is_range and second.minutes < first.minutes < second.minutes + _NOON:
+            return replace(second, minutes=second.minutes + _NOON)
+        case Amount(), Amount() if is_range and first.unit in MONEY and not second.unit:
+            return replace(second, unit=first.unit)
     return second
-
-
-def _is_bare_day(figure: Figure) -> bool:
-    return isinstance(figure, Amount) and figure.text.endswith("日") and 1 <= figure.value <= 31

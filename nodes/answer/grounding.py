@@ -9,7 +9,7 @@ its passage.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nodes.answer.figures import Amount, Code, Date, Figure, Ordinal, figures
@@ -161,11 +161,24 @@ class _Evidence(_Read):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._lent = in_declared_units(self.named.rest)
+        more = (*in_declared_units(self.named.rest), *_with_carried_years(self.named.rest))
+        self._known = [*self.figures, *more]
 
     @property
     def known(self) -> Sequence[Figure]:
-        return [*self.figures, *self._lent]
+        return self._known
+
+
+def _with_carried_years(text: str) -> list[Figure]:
+    """Dates without a year once more, with the year that stands before them in their sentence."""
+    carried: list[Figure] = []
+    for sentence in split_sentences(text):
+        year: int | None = None
+        for figure in figures(sentence):
+            if isinstance(figure, Date):
+                year = figure.year or year
+                carried += [replace(figure, year=year)] if figure.year is None and year else []
+    return carried
 
 
 _LESS = re.compile(
@@ -243,8 +256,19 @@ def _is_mere_tally(figure: Figure, texts: Iterable[_Read]) -> bool:
     """一家公司, 以下两个条件: refused only where the evidence counts the same thing differently."""
     if not isinstance(figure, Amount) or not figure.is_weak:
         return False
+    if any(_A_PERIOD[figure.text].search(text.named.squeezed) for text in texts if figure.text in _A_PERIOD):
+        return True
     known = [known for text in texts for known in text.known if isinstance(known, Amount)]
     return not any(known.unit == figure.unit and _counts_same(known, figure) for known in known)
+
+
+# 一年 may say no more than 每年 does.
+_A_PERIOD = {
+    "一年": re.compile("每年|全年|年度|per year|a year|each year|annual"),
+    "一个月": re.compile("每月|当月|月租|per month|a month|monthly"),
+    "一天": re.compile("每天|每日|当日|per day|a day|daily"),
+    "一日": re.compile("每天|每日|当日|per day|a day|daily"),
+}
 
 
 def _counts_same(known: Amount, said: Amount) -> bool:
