@@ -24,6 +24,7 @@ from checkpoint.errors import EmbeddedServerError
 # The kernel's limit for a socket's path is 104 to 108 bytes, terminator included.
 LONGEST_SOCKET_PATH = 100
 START_SECONDS = 30.0
+ANSWER_SECONDS = 5.0
 
 
 @dataclass
@@ -50,7 +51,7 @@ class EmbeddedServer:
             self.presence.close()
             return
         with hold_lock(self.home), self.presence:
-            end_if_alone(self.presence, self.path)
+            end_if_alone(self.presence)
 
     def revive(self) -> None:
         """Start the server again when it has died. Its data are read back from the append-only file."""
@@ -122,7 +123,7 @@ def hold_lock(home: Path) -> Iterator[None]:
 
 def connect_to(path: Path) -> socket.socket:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    link.settimeout(5.0)
+    link.settimeout(ANSWER_SECONDS)
     try:
         link.connect(str(path))
     except OSError:
@@ -215,16 +216,16 @@ def last_lines(log: Path) -> str:
     return "it left no log"
 
 
-def end_if_alone(link: socket.socket, path: Path) -> None:
-    """Ask the server to end, files written, unless another client is connected. The lock is held."""
+def end_if_alone(link: socket.socket) -> None:
+    """Ask the server to end, files written, unless another client is connected. The lock is held.
+
+    Returns when the server is gone: it answers nothing and closes the connection at its very end.
+    """
     try:
         found = re.search(rb"connected_clients:(\d+)", ask(link, "INFO", "clients"))
-        if found is None or int(found[1]) > 1:
-            return
-        ask(link, "SHUTDOWN")
+        if found is not None and int(found[1]) == 1:
+            link.settimeout(START_SECONDS)
+            ask(link, "SHUTDOWN")
     except OSError:
-        # It ended, or was ended, before it could reply: that was the wish.
+        # It had ended, or was ended, before: that was the wish.
         pass
-    deadline = time.monotonic() + START_SECONDS
-    while path.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)

@@ -1,7 +1,8 @@
 """What runs inside the server: small Lua scripts, each one atomic step. See layout.py for the fields.
 
-Every script that writes checks the lease and the form first, renews the TTL before it changes anything (so
-that a server which refuses EXPIRE refuses the whole write), and leaves no hash without a TTL.
+Every script that writes checks the lease and the form first, then renews the TTL before it stores anything,
+so that a server which is out of memory or refuses EXPIRE refuses the whole write. No hash is left without a
+TTL.
 """
 
 from hashlib import sha1
@@ -82,15 +83,18 @@ local mark = redis.call('HGET', key, 'c')
 if newer(mark) then return {'form', mark} end
 """
 
+# HSET comes first because a server that is out of memory refuses it; EXPIRE it would let pass, and after one
+# write of a script it lets everything pass. Without a mark there is nothing in the hash that is not new.
 RENEW = """
-local live = redis.call('EXPIRE', key, ARGV[2]) == 1
-if not mark then redis.call('HSET', key, 'c', ARGV[3]) end
+redis.call('HSET', key, 'c', mark or ARGV[3])
+local renewed = redis.pcall('EXPIRE', key, ARGV[2])
+if type(renewed) == 'table' and renewed.err then
+  if not mark then redis.call('DEL', key) end
+  return renewed
+end
 """
 
-FINISH = """
-if not live then redis.call('EXPIRE', key, ARGV[2]) end
-return {'ok'}
-"""
+FINISH = "return {'ok'}"
 
 
 def script(*pieces: str) -> Script:
@@ -396,8 +400,8 @@ REPAIR = script(
     """
 local key = KEYS[1]
 if redis.call('EXISTS', KEYS[2]) == 1 or redis.call('HGET', key, ARGV[2]) ~= ARGV[3] then return {'kept'} end
-redis.call('EXPIRE', key, ARGV[1])
 redis.call('HSET', key, ARGV[2], ARGV[4])
+redis.call('EXPIRE', key, ARGV[1])
 return {'ok'}
 """
 )

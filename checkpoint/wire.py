@@ -41,7 +41,11 @@ REMEDIES: tuple[tuple[type[Exception], tuple[str, ...], str], ...] = (
     (faults.BusyLoadingError, ("LOADING",), "The server is loading its data: try again shortly"),
     (faults.MaxConnectionsError, (), "Every connection is in use: raise max_connections or lower the load"),
     (faults.ClusterDownError, ("CLUSTERDOWN",), "The cluster is down: check its nodes"),
-    (faults.TimeoutError, (), "The server did not answer in time: check its load and the network, repeat"),
+    (
+        faults.TimeoutError,
+        ("Timeout ",),
+        "The server did not answer in time: check its load and the network, repeat",
+    ),
     (faults.ConnectionError, (), "Check that the server runs and that REDIS_URL names it, then repeat"),
 )
 
@@ -102,6 +106,7 @@ def read_transaction(replies: Sequence[Any]) -> Any:
 
 
 Command = tuple[Any, ...]
+SCAN_COUNT = 1000
 # Yields commands that belong together (more than one: a transaction), is sent what came back.
 Exchange = Generator[list[Command], Any, Result]
 
@@ -189,15 +194,30 @@ class Wire:
     def scan(self, prefix: str) -> Iterator[str]:
         """Every thread's key once, by SCAN over all nodes."""
         seen: set[bytes] = set()
-        with translated("scan", prefix):
-            for key in self.client.scan_iter(match=escape_glob(prefix) + "*", count=500, _type="HASH"):
-                if key not in seen:
-                    seen.add(key)
-                    yield key.decode()
+        for key in self._scan(escape_glob(prefix) + "*"):
+            if key not in seen:
+                seen.add(key)
+                yield key.decode()
+
+    def _scan(self, pattern: str) -> Iterator[bytes]:
+        if is_cluster(self.client):
+            with translated("scan", pattern):
+                yield from self.client.scan_iter(match=pattern, count=SCAN_COUNT, _type="hash")
+            return
+        cursor = 0
+        while True:
+            cursor, keys = self.run(ask("scan", scan_command(cursor, pattern)))
+            yield from keys
+            if cursor == 0:
+                return
 
     def scan_fields(self, key: str, pattern: str) -> Iterator[tuple[bytes, bytes]]:
-        with translated("scan", key):
-            yield from self.client.hscan_iter(key, match=pattern, count=1000)
+        cursor = 0
+        while True:
+            cursor, fields = self.run(ask("scan", scan_fields_command(key, cursor, pattern)))
+            yield from fields.items()
+            if cursor == 0:
+                return
 
 
 class AsyncWire:
@@ -235,16 +255,46 @@ class AsyncWire:
 
     async def scan(self, prefix: str) -> AsyncIterator[str]:
         seen: set[bytes] = set()
-        with translated("scan", prefix):
-            async for key in self.client.scan_iter(match=escape_glob(prefix) + "*", count=500, _type="HASH"):
-                if key not in seen:
-                    seen.add(key)
-                    yield key.decode()
+        async for key in self._scan(escape_glob(prefix) + "*"):
+            if key not in seen:
+                seen.add(key)
+                yield key.decode()
+
+    async def _scan(self, pattern: str) -> AsyncIterator[bytes]:
+        if is_cluster(self.client):
+            with translated("scan", pattern):
+                async for key in self.client.scan_iter(match=pattern, count=SCAN_COUNT, _type="hash"):
+                    yield key
+            return
+        cursor = 0
+        while True:
+            cursor, keys = await self.run(ask("scan", scan_command(cursor, pattern)))
+            for key in keys:
+                yield key
+            if cursor == 0:
+                return
 
     async def scan_fields(self, key: str, pattern: str) -> AsyncIterator[tuple[bytes, bytes]]:
-        with translated("scan", key):
-            async for pair in self.client.hscan_iter(key, match=pattern, count=1000):
+        cursor = 0
+        while True:
+            cursor, fields = await self.run(ask("scan", scan_fields_command(key, cursor, pattern)))
+            for pair in fields.items():
                 yield pair
+            if cursor == 0:
+                return
+
+
+def scan_command(cursor: int, pattern: str) -> Command:
+    return ("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "hash")
+
+
+def scan_fields_command(key: str, cursor: int, pattern: str) -> Command:
+    return ("HSCAN", key, cursor, "MATCH", pattern, "COUNT", SCAN_COUNT)
+
+
+def is_cluster(client: Any) -> bool:
+    """A cluster has no one cursor: its client walks all nodes itself."""
+    return hasattr(client, "get_primaries")
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import redis
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from checkpoint import AsyncRedisContextSaver, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
@@ -54,12 +56,22 @@ def short_folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def redis_server(short_folder: Path) -> Iterator[str]:
+def end_server() -> Callable[[str], None]:
+    """Ends the server at an address, whoever is connected, without trying again to reach it."""
+
+    def end(url: str) -> None:
+        with redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
+            client.shutdown(nosave=True)
+
+    return end
+
+
+@pytest.fixture(scope="session")
+def redis_server(short_folder: Path, end_server: Callable[[str], None]) -> Iterator[str]:
     """The address of a Valkey server on a unix socket, one for each test process."""
     server = open_embedded(short_folder)
     yield server.url
-    with redis.Redis.from_url(server.url) as client:
-        client.shutdown(nosave=True)
+    end_server(server.url)
     server.close()
 
 
