@@ -47,6 +47,12 @@ PROBLEMS: dict[str, Kind] = {
     "invalid_thread_id": Kind(
         422, "Invalid thread id", "1 to 512 characters, without control characters and lone surrogates."
     ),
+    "invalid_contract": Kind(
+        422, "Invalid contract", "See errors for the path of each field and the rule it breaks."
+    ),
+    "unsupported_context_version": Kind(
+        422, "Unsupported context version", "Send a contract of a version that is spoken here."
+    ),
     "message_id_reused": Kind(
         422, "Message id reused", "This client_message_id was sent with another message before; use a new id."
     ),

@@ -12,7 +12,8 @@ from checkpoint.window import WindowLimits, restore
 from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
-from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, RestoreWindow, Screen
+from nodes.answer.prompts import plan_prompt
+from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, PlanPrompt, RestoreWindow, Screen
 from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
 from nodes.clarify.suggest import SuggestReads, SuggestWrites, make_suggest
 from nodes.contracts import (
@@ -50,6 +51,7 @@ class Services:
     limits: WindowLimits = WindowLimits()  # noqa: RUF009 - frozen
     follow_up: FollowUp = "confirm"
     restore: RestoreWindow = restore  # what answers see of the `history` channel
+    plan: PlanPrompt = plan_prompt  # what of it, and of the evidence, fits a prompt
 
 
 def steps_of(services: Services) -> list[Step]:
@@ -76,6 +78,7 @@ def steps_of(services: Services) -> list[Step]:
         clock=services.clock,
         new_id=services.new_id,
         restore=services.restore,
+        plan=services.plan,
     )
     return [
         Step("gate", gate, GateReads, GateWrites, frozenset({"caller"})),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from checkpoint.window import Window, WindowLimits, remember, restore
-from nodes.answer.prompts import PromptBudget, plan_prompt
+from nodes.answer.prompts import PromptBudget, PromptPlan, plan_prompt
 from nodes.answer.release import Released, release
 from nodes.answer.rendering import (
     Rendered,
@@ -50,6 +50,7 @@ STOP = "stop"  # a user's stop; any other reason leaves the turn to be retried
 
 Screen = Callable[[str], str | None]  # why a sentence may not leave, or None
 RestoreWindow = Callable[..., Window]  # as `checkpoint.window.restore`
+PlanPrompt = Callable[..., PromptPlan]  # as `nodes.answer.prompts.plan_prompt`
 
 
 class AnswerReads(TypedDict, total=False):
@@ -108,6 +109,7 @@ class Answerer:
     new_id: NewId
     budget: PromptBudget = PromptBudget()  # noqa: RUF009 - frozen
     restore: RestoreWindow = restore
+    plan: PlanPrompt = plan_prompt
 
     def __call__(
         self, state: AnswerReads, *, caller: Caller, emit: Emit, reset: Reset, stopped: Stopped
@@ -184,7 +186,7 @@ class Answerer:
         question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
         if not evidence or not evidence["passages"]:
             return _say(Said("not_found", not_found(question, language)), door)
-        plan = plan_prompt(
+        plan = self.plan(
             question,
             language=language,
             passages=evidence["passages"],
