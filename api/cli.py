@@ -1,6 +1,6 @@
-"""The command line: the same graph and saver as the service, but no request records.
+"""The command line: the service's graph and saver, without request records.
 
-Exit codes: 0 done, 1 the request failed, 2 the caller's mistake, 3 a service is missing, 4 the thread is busy.
+Exit codes: 0 done, 1 the request failed, 2 a mistake of the caller, 3 a missing service, 4 a busy thread.
 """
 
 import json
@@ -44,9 +44,7 @@ def main() -> NoReturn:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     log_to_stderr()
     try:
-        app(standalone_mode=False)
-    except typer.Exit as leave:
-        sys.exit(leave.exit_code)
+        sys.exit(app(standalone_mode=False, prog_name="business-assistant") or 0)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -54,7 +52,6 @@ def main() -> NoReturn:
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - what nobody expected is raised again by report
         sys.exit(report(error))
-    sys.exit(0)
 
 
 def report(error: Exception) -> int:
@@ -69,25 +66,26 @@ def report(error: Exception) -> int:
 
 def exit_code_of(error: Exception) -> int | None:
     """One table from faults to exit codes; None for what nobody expected."""
-    import click
-
     from api.leases import LeaseError
     from checkpoint.errors import CheckpointError, ConfigError
+    from graph.replay import UnknownThreadError
     from graph.settings import SettingsError
     from nodes.contracts import NodeError
     from nodes.gate import BadTextError
     from nodes.retrieve.documents import KnowledgeError
 
     table: list[tuple[type[Exception], int]] = [
-        (click.exceptions.ClickException, MISTAKE),
         (SettingsError, MISTAKE),
         (ConfigError, MISTAKE),
         (BadTextError, MISTAKE),
         (KnowledgeError, MISTAKE),
+        (UnknownThreadError, MISTAKE),
         (LeaseError, BUSY),
         (CheckpointError, NO_SERVICE),
         (NodeError, FAILED),
     ]
+    if hasattr(error, "format_message"):  # typer's own errors of usage
+        return MISTAKE
     return next((code for kind, code in table if isinstance(error, kind)), None)
 
 
@@ -155,23 +153,23 @@ def ingest(
     """Load your own folder of Markdown, text, CSV and JSONL in place of the sample."""
     from dataclasses import asdict
 
-    from graph.compose import open_store, retire_sample
+    from graph.compose import open_store
     from graph.settings import load_settings
     from nodes.retrieve.loading import load_folder
+    from nodes.retrieve.sample import SAMPLE_SET
 
-    settings = load_settings()
-    with open_store(settings) as store, _progress() as progress:
-        loaded = load_folder(path, store, progress=progress)
-        if not keep_sample:
-            retire_sample(store)
+    replaced = () if keep_sample else (SAMPLE_SET,)
+    with open_store(load_settings()) as store, _progress() as progress:
+        loaded = load_folder(path, store, progress=progress, in_place_of=replaced)
     for problem in loaded.problems:
         err.print(problem)
     if as_json:
         out.print(json.dumps(asdict(loaded), ensure_ascii=False))
         return
     out.print(
-        f"{loaded.added} added, {loaded.changed} changed, {loaded.unchanged} unchanged, {loaded.removed} removed; "
-        f"{loaded.chunks} passages, {loaded.facts} facts, {len(loaded.problems)} problems."
+        f"{loaded.added} added, {loaded.changed} changed, {loaded.unchanged} unchanged, "
+        f"{loaded.removed} removed; {loaded.chunks} passages, {loaded.facts} facts, "
+        f"{len(loaded.problems)} problems."
     )
 
 
@@ -207,7 +205,8 @@ def window(thread: Annotated[str, typer.Argument(help="Conversation id.")], as_j
     for role, text in seen.messages:
         out.print(f"[{role}] {text}")
     out.print(
-        f"({seen.turns} turns, {seen.bytes} bytes; {seen.omitted_turns} turns omitted, {seen.cut_bytes} bytes cut"
+        f"({seen.turns} turns, {seen.bytes} bytes; "
+        f"{seen.omitted_turns} turns omitted, {seen.cut_bytes} bytes cut"
         + (f"; {', '.join(seen.reasons)})" if seen.reasons else ")")
     )
 
@@ -275,16 +274,18 @@ def _progress() -> Iterator[Callable[[int, int, str], None]]:
         console=err,
         transient=True,
     )
-    with bar:
-        task = None
 
-        def step(done: int, total: int, name: str) -> None:
-            nonlocal task
-            if task is None:
-                task = bar.add_task(name, total=total)
-            bar.update(task, completed=done, total=total, description=name)
+    def step(done: int, total: int, name: str) -> None:
+        if not bar.tasks:
+            bar.start()
+            bar.add_task(name, total=total)
+        bar.update(bar.tasks[0].id, completed=done, total=total, description=name)
 
+    try:
         yield step
+    finally:
+        if bar.tasks:
+            bar.stop()
 
 
 def _caller() -> Any:

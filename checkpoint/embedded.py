@@ -182,6 +182,8 @@ def start_server(home: Path, path: Path) -> None:
         "pidfile": str(home / "valkey.pid"),
         "logfile": str(log),
     }
+    # A killed server leaves its pid file behind, and the new one would be taken for dead by it.
+    (home / "valkey.pid").unlink(missing_ok=True)
     words = [word for name, value in settings.items() for word in (f"--{name}", value)]
     done = subprocess.run(  # noqa: S603 - the program comes from our own dependency, the words from above
         [str(get_binary_path()), *words], capture_output=True, text=True, timeout=START_SECONDS, check=False

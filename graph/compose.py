@@ -168,7 +168,8 @@ def open_store(settings: Settings) -> Iterator[KnowledgeStore]:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise SettingsError(
-            f"BUSINESS_ASSISTANT_HOME: {settings.home} cannot be made ({error.strerror}); name another folder."
+            f"BUSINESS_ASSISTANT_HOME: {settings.home} cannot be made ({error.strerror}); "
+            "name another folder."
         ) from None
     with KnowledgeStore(knowledge_file(settings)) as store:
         yield store
@@ -184,11 +185,6 @@ def prepare_knowledge(settings: Settings, progress: Progress | None = None) -> N
         loaded = store.source_sets()
         if not loaded or SAMPLE_SET in loaded:
             ensure_sample(store, progress)
-
-
-def retire_sample(store: KnowledgeStore) -> bool:
-    """Take the invented sample away once a person has brought documents of their own."""
-    return store.remove(SAMPLE_SET)
 
 
 def window_of(

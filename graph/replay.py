@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
+from checkpoint.saver import ContextSaver
 from graph.build import TurnGraph, build_graph
 from graph.compose import Assistant, caller_of_context
 from graph.run import config_for, last_result, stream_turn
@@ -74,7 +75,7 @@ def replay_thread(
     checkpoint_id: str | None = None,
     live: bool = False,
 ) -> ReplayReport:
-    """Replay the branch that ends in `checkpoint_id`, by default the latest one. Raises UnknownThreadError."""
+    """Replay the branch that ends in `checkpoint_id`, by default the latest. Raises UnknownThreadError."""
     branch = branch_of(assistant, thread_id, checkpoint_id)
     requests = [_replay(assistant, stored, caller, live=live) for stored in requests_of(branch)]
     return ReplayReport(thread_id, tuple(requests))
@@ -157,13 +158,19 @@ def why_not_comparable(assistant: Assistant, stored: Stored, caller: Caller) -> 
     return None
 
 
+class ScratchSaver(InMemorySaver):
+    """Memory that counts versions on in the stored thread's own format, so that they keep their order."""
+
+    get_next_version = ContextSaver.get_next_version  # type: ignore[assignment]
+
+
 def _scratch_graph(assistant: Assistant, stored: Stored, *, live: bool) -> TurnGraph:
     """A graph over memory that holds only the state before the request."""
     services = assistant.services
     answer: Answer | None = stored.after.checkpoint["channel_values"].get("answer")
     if not live and answer and answer["replies"] and not isinstance(services.provider, ExtractiveProvider):
         services = replace(services, provider=ScriptedProvider(answer["replies"]))
-    saver = InMemorySaver()
+    saver = ScratchSaver()
     if stored.before:
         config: RunnableConfig = {"configurable": {"thread_id": "scratch", "checkpoint_ns": ""}}
         before = stored.before.checkpoint
