@@ -19,7 +19,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from checkpoint import copying, erase, requests
 from checkpoint.config import ContextConfig
-from checkpoint.connect import AsyncClient, check_async_server, make_async_client, refuse_decoding
+from checkpoint.connect import (
+    AsyncClient,
+    check_async_server,
+    close_async,
+    make_async_client,
+    refuse_decoding,
+)
 from checkpoint.embedded import EmbeddedServer, open_embedded
 from checkpoint.layout import context_key
 from checkpoint.plan import Plan
@@ -186,7 +192,7 @@ class AsyncLinks:
         # Two tasks may have come this far; the first one's client is the loop's.
         wire = self._wires.setdefault(loop, AsyncWire(client, revive))
         if wire.client is not client:
-            await client.aclose()
+            await close_async(client)
         return wire
 
     def _open_server(self) -> EmbeddedServer:
@@ -198,7 +204,7 @@ class AsyncLinks:
     async def close(self) -> None:
         wire = self._wires.pop(asyncio.get_running_loop(), None)
         if wire is not None:
-            await wire.client.aclose()
+            await close_async(wire.client)
         if self._wires:
             return
         with self._lock:

@@ -18,7 +18,7 @@ from redis.sentinel import Sentinel
 from checkpoint.config import ContextConfig
 from checkpoint.embedded import EmbeddedServer, open_embedded
 from checkpoint.errors import ConfigError
-from checkpoint.wire import translate
+from checkpoint.wire import FAULTS, translate
 
 SyncClient = redis.Redis | redis.RedisCluster
 AsyncClient = redis.asyncio.Redis | redis.asyncio.RedisCluster
@@ -57,7 +57,7 @@ def connect(config: ContextConfig) -> SyncClient:
 
 
 async def connect_async(config: ContextConfig) -> AsyncClient:
-    """As connect(), for the running event loop. Close it in that loop with `await client.aclose()`.
+    """As connect(), for the running event loop. Close it in that loop with `await close_async(client)`.
 
     With the embedded server the caller must keep that server alive (`open_embedded`); this only joins it.
     """
@@ -114,10 +114,18 @@ def build(url: str, config: ContextConfig, kit: Kit) -> Any:
             watchers = kit.sentinel(nodes, sentinel_kwargs=sentinel_options(config, extra))
             return watchers.master_for(service, redis_class=kit.client, **options(config, kit), **extra)
         return kit.client.from_url(url, **options(config, kit))
-    except faults.RedisError as fault:
+    except FAULTS as fault:
         raise translate(fault, "connect", "") from fault
     except (TypeError, ValueError) as fault:
         raise bad_url(fault) from fault
+
+
+async def close_async(client: AsyncClient) -> None:
+    """Close a client and, where Sentinels led to it, the connections to them, which it leaves open."""
+    pool = getattr(client, "connection_pool", None)
+    await client.aclose()
+    for watcher in getattr(getattr(pool, "sentinel_manager", None), "sentinels", ()):
+        await watcher.aclose()
 
 
 def options(config: ContextConfig, kit: Kit) -> dict[str, Any]:
@@ -216,7 +224,7 @@ def version_wanted() -> Iterator[None]:
         yield
     except faults.NoPermissionError:
         pass
-    except faults.RedisError as fault:
+    except FAULTS as fault:
         raise translate(fault, "connect", "") from fault
 
 

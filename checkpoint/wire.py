@@ -41,6 +41,7 @@ REMEDIES: tuple[tuple[type[Exception], tuple[str, ...], str], ...] = (
     (faults.BusyLoadingError, ("LOADING",), "The server is loading its data: try again shortly"),
     (faults.MaxConnectionsError, (), "Every connection is in use: raise max_connections or lower the load"),
     (faults.ClusterDownError, ("CLUSTERDOWN",), "The cluster is down: check its nodes"),
+    (faults.RedisClusterException, (), "Check that the nodes in REDIS_URL run and form a cluster"),
     (
         faults.TimeoutError,
         ("Timeout ",),
@@ -48,6 +49,9 @@ REMEDIES: tuple[tuple[type[Exception], tuple[str, ...], str], ...] = (
     ),
     (faults.ConnectionError, (), "Check that the server runs and that REDIS_URL names it, then repeat"),
 )
+
+# Everything the client raises; a cluster's own errors stand apart in its hierarchy.
+FAULTS = (faults.RedisError, faults.RedisClusterException)
 
 # A lost connection, a demoted primary: another try gets another connection.
 WORTH_ANOTHER_TRY = (faults.ConnectionError, faults.TimeoutError, faults.ReadOnlyError)
@@ -125,11 +129,11 @@ def exchange(call: Call) -> Exchange[Any]:
     try:
         try:
             return (yield from attempt(call))
-        except faults.RedisError as fault:
+        except FAULTS as fault:
             if not is_worth_another_try(fault):
                 raise
         return (yield from attempt(call))
-    except faults.RedisError as fault:
+    except FAULTS as fault:
         raise translate(fault, call.doing, call.keys[0]) from fault
 
 
@@ -147,11 +151,11 @@ def ask(doing: str, command: Command) -> Exchange[Any]:
     try:
         try:
             return (yield [command])
-        except faults.RedisError as fault:
+        except FAULTS as fault:
             if not is_worth_another_try(fault):
                 raise
         return (yield [command])
-    except faults.RedisError as fault:
+    except FAULTS as fault:
         raise translate(fault, doing, str(command[1])) from fault
 
 
@@ -171,7 +175,7 @@ class Wire:
             while True:
                 try:
                     reply = self.execute(commands)
-                except faults.RedisError as fault:
+                except FAULTS as fault:
                     self.after(fault)
                     commands = talk.throw(fault)
                 else:
@@ -233,7 +237,7 @@ class AsyncWire:
             while True:
                 try:
                     reply = await self.execute(commands)
-                except faults.RedisError as fault:
+                except FAULTS as fault:
                     await self.after(fault)
                     commands = talk.throw(fault)
                 else:
@@ -301,5 +305,5 @@ def is_cluster(client: Any) -> bool:
 def translated(doing: str, key: str) -> Iterator[None]:
     try:
         yield
-    except faults.RedisError as fault:
+    except FAULTS as fault:
         raise translate(fault, doing, key) from fault
