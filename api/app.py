@@ -123,7 +123,7 @@ def create_app(
     )
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     _add_chat(app, desk)
-    app.include_router(ask_router(assistant, desk._pool))
+    app.include_router(ask_router(assistant, desk.pool))
     _add_threads(app, assistant, keeper, desk)
     _add_health(app, assistant, keeper)
     _add_page(app)
@@ -135,7 +135,6 @@ def create_app(
 def _add_chat(app: FastAPI, desk: Desk) -> None:
     @app.post(
         "/api/chat",
-        status_code=200,
         response_class=EventStream,
         responses={
             **_STREAM,

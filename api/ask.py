@@ -21,7 +21,7 @@ from api.edge import Origin
 from api.events import EventStream, Feed
 from api.identity import caller_of
 from api.problems import Refusal, problem_body, responses
-from api.turns import _tell, _tell_outcome
+from api.turns import tell, tell_outcome
 from api.workers import Slot, WorkerPool
 from graph.answer_question import Ask, request_of
 from graph.compose import Assistant
@@ -92,7 +92,7 @@ class AskRun:
         self.ended.set_running_or_notify_cancel()  # from here on it ends, whoever has stopped waiting
         self.feed.say("created", {"request_id": self.origin.request_id, "thread_id": None, "turn_id": None})
         try:
-            result = last_result(self.ask.events(self.control), partial(_tell, self.feed))
+            result = last_result(self.ask.events(self.control), partial(tell, self.feed))
             self.slot.release()  # before the end is told, so that the reader's next question finds it free
             self._conclude(result)
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
@@ -105,7 +105,7 @@ class AskRun:
             self._refuse(Refusal("processing_failed", "The question could not be processed; send it again."))
             return
         answer = _shown(self, result)
-        _tell_outcome(self.feed, answer.model_dump())
+        tell_outcome(self.feed, answer.model_dump())
         self.feed.say("done", answer.model_dump())
         self.ended.set_result(answer)
 

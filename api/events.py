@@ -119,12 +119,13 @@ class EventStream(Response):
         feed: Feed,
         *,
         request_id: str,
+        status_code: int = 200,  # by this parameter the framework knows the status for its document
         after: int = 0,
         on_abandoned: Callable[[], None] | None = None,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
         send_timeout_seconds: float = SEND_TIMEOUT_SECONDS,
     ) -> None:
-        self.status_code = 200
+        self.status_code = status_code
         self.background = None
         self.init_headers(
             {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Request-ID": request_id}
@@ -142,7 +143,9 @@ class EventStream(Response):
         self._feed.listen(wake)
         watching = asyncio.create_task(self._watch(receive, news))
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
             async for chunk in self._chunks(news):
                 async with asyncio.timeout(self._send_timeout_seconds):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -163,7 +163,7 @@ class Desk:
     ) -> None:
         self._assistant = assistant
         self._keeper = keeper
-        self._pool = pool
+        self.pool = pool
         self._run_turn = run_turn
         self._stop_on_disconnect = stop_on_disconnect
         self._runs = Runs()
@@ -174,7 +174,7 @@ class Desk:
         """-> the run that answers this request: a new one, or the one it repeats. Raises Refusal."""
         if self._draining:
             raise Refusal("shutting_down", retry_after=5)
-        slot = self._pool.reserve()
+        slot = self.pool.reserve()
         try:
             if slot is None:
                 await self._look_up(ask)
@@ -219,9 +219,9 @@ class Desk:
     def close(self, grace_seconds: float) -> None:
         """Let running requests end, then interrupt and record the rest, then stop renewing leases."""
         self.drain()
-        if not self._pool.wait_idle(grace_seconds):
+        if not self.pool.wait_idle(grace_seconds):
             self.interrupt_all()
-            self._pool.wait_idle(grace_seconds)
+            self.pool.wait_idle(grace_seconds)
         self._keeper.close()
 
     def interrupt_all(self) -> None:
@@ -268,7 +268,7 @@ class Desk:
         except _RunVanishedError:
             run.feed.say(*run.error("run_vanished"))
         else:
-            _tell_outcome(run.feed, stored)
+            tell_outcome(run.feed, stored)
             run.feed.say("done", stored)
 
     async def _look_again(self, ask: Ask) -> ClaimedError:
@@ -358,7 +358,7 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - the record of the request must be closed whatever failed
             _log_fault("turn_fault", run, error)
             result = TurnResult("failed", "unknown", error_code="processing_failed", degraded=True)
-        _tell_outcome(run.feed, result.to_json())
+        tell_outcome(run.feed, result.to_json())
         return result
 
     def _stream(self, run: Run, lease: Lease) -> TurnResult:
@@ -381,7 +381,7 @@ class Desk:
             if isinstance(event, TurnResult):
                 result = event
             else:
-                _tell(run.feed, event)
+                tell(run.feed, event)
         return result or _result_of_silence(run.control)
 
     def _finished_before(self, run: Run) -> TurnResult | None:
@@ -427,7 +427,7 @@ def _faded(record: records.Record) -> dict[str, Any]:
     return {**{name: record[name] for name in names}, "answer": None, "usage": None, "faded": True}
 
 
-def _tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:
+def tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:
     if isinstance(event, TokenEvent):
         feed.say("token", {"text": event.text})
     elif isinstance(event, StageEvent):
@@ -436,7 +436,7 @@ def _tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:
         feed.say("reset", {"reason": "withdrawn"})
 
 
-def _tell_outcome(feed: Feed, result: dict[str, Any]) -> None:
+def tell_outcome(feed: Feed, result: dict[str, Any]) -> None:
     answer = result.get("answer")
     if answer and answer.get("citations"):
         feed.say("citations", {"citations": answer["citations"]})

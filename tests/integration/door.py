@@ -18,6 +18,7 @@ from uuid import uuid4
 import httpx
 
 from api.app import create_app, make_server
+from checkpoint import CheckpointUnavailable
 from graph.run import StageEvent, TokenEvent, TurnEvent, TurnResult
 
 Event = tuple[str, dict[str, Any]]
@@ -43,7 +44,7 @@ class Script:
         del assistant, caller
         text = request["text"]
         with self._guard:
-            self.runs.append({**request, "thread_id": thread_id, "lease": lease})
+            self.runs.append({**request, "thread_id": thread_id, "lease": lease, "control": control})
         yield StageEvent("gate", None)
         yield TokenEvent(f"一：{text}")
         if "hold" in text:
@@ -93,6 +94,25 @@ def stand_in(saver: Any, *, max_workers: int = 8, on_disconnect: str = "continue
     )
 
 
+class WatchedSaver:
+    """The real saver, with a look at each record on its way; `fail_at` makes the store fail there, once."""
+
+    def __init__(self, saver: Any) -> None:
+        self._saver = saver
+        self.puts: list[tuple[dict[str, Any], str | None]] = []
+        self.fail_at: str | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._saver, name)
+
+    def put_request(self, record: dict[str, Any], *, lease: str | None = None) -> None:
+        self.puts.append((record, lease))
+        if record["status"] == self.fail_at:
+            self.fail_at = None
+            raise CheckpointUnavailable("put_request", "no answer", "Try again")
+        self._saver.put_request(record, lease=lease)
+
+
 class Door:
     """One running server and a client of it."""
 
@@ -133,7 +153,7 @@ class Door:
 
     def wait_idle(self) -> None:
         """Until no slot and no lease is held; fails when one is lost."""
-        pool, keeper = self.desk._pool, self.app.state.keeper
+        pool, keeper = self.desk.pool, self.app.state.keeper
         until(lambda: pool.busy() == 0 and keeper.held_count() == 0)
 
 

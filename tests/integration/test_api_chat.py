@@ -5,7 +5,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from door import Door, Script, endings, events_of, open_door, read_rest, read_until, stand_in, until
+from door import (
+    Door,
+    Script,
+    WatchedSaver,
+    endings,
+    events_of,
+    open_door,
+    read_rest,
+    read_until,
+    stand_in,
+    until,
+)
 
 from checkpoint import RedisContextSaver
 from checkpoint.layout import context_key
@@ -207,8 +218,63 @@ def test_a_run_whose_lease_is_taken_over_can_store_nothing_more(
     (key,) = redis_client.keys("business-assistant:lease:*")
     redis_client.set(key, "somebody else")
     assert '"code":"lease_lost"' in read_rest(connection)
+    assert script.runs[0]["control"].drain_reason == "lease_lost"  # it did not go on for nothing
     assert door.records()[0]["status"] == "running"  # the sweeper's to repair once the lease is gone
     assert redis_client.get(key) == b"somebody else"
+
+
+def test_every_record_is_written_under_the_lease(saver: RedisContextSaver, script: Script) -> None:
+    watched = WatchedSaver(saver)
+    with open_door(stand_in(watched), run_turn=script) as door:
+        door.ask("好")
+    token = script.runs[0]["lease"]
+    assert [(record["status"], lease) for record, lease in watched.puts] == [
+        ("running", token),
+        ("completed", token),
+    ]
+
+
+def test_slot_and_lease_are_free_by_the_time_the_end_is_told(door: Door, redis_client: Any) -> None:
+    held: list[Any] = []
+    connection = door.send_raw("hold")
+    read_until(connection, "event: token")
+    (run,) = door.desk._runs.active()
+
+    def look() -> None:
+        if run.feed.ended:
+            held.append((door.desk.pool.busy(), redis_client.keys("business-assistant:lease:*")))
+
+    run.feed.listen(look)
+    door.http.post("/api/chat/stop", json={"thread_id": "t"})
+    read_rest(connection)
+    until(lambda: held)
+    assert held == [(0, [])]
+
+
+def test_a_store_that_fails_at_the_first_record_leaves_none(saver: RedisContextSaver, script: Script) -> None:
+    watched = WatchedSaver(saver)
+    watched.fail_at = "running"
+    with open_door(stand_in(watched), run_turn=script) as door:
+        assert door.post("好", client_message_id="m1").status_code == 503
+        door.wait_idle()
+        assert script.runs == []
+        assert endings(door.ask("别的", client_message_id="m1")) == ["done"]
+
+
+def test_a_store_that_fails_at_the_last_record_is_an_error_and_the_request_goes_on_under_its_id(
+    saver: RedisContextSaver, script: Script
+) -> None:
+    watched = WatchedSaver(saver)
+    watched.fail_at = "completed"
+    with open_door(stand_in(watched), run_turn=script) as door:
+        first = door.ask("好", client_message_id="m1")
+        assert endings(first) == ["error"]
+        assert first[-1][1]["code"] == "store_unavailable"
+        assert door.records()[0]["status"] == "running"
+        door.wait_idle()
+        again = door.post("好", client_message_id="m1")
+        assert again.headers["x-request-id"] == first[0][1]["request_id"]
+        assert [record["status"] for record in door.records()] == ["completed"]
 
 
 def test_deleting_a_thread_ends_its_run_and_nothing_comes_back(door: Door, redis_client: Any) -> None:
