@@ -233,9 +233,8 @@ class KnowledgeStore:
         self._closed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(
-                mode=0o600, exist_ok=True
-            )  # it holds restricted text; SQLite's side files follow its mode
+            # It holds restricted text; SQLite's side files follow its mode.
+            path.touch(mode=0o600, exist_ok=True)
         except OSError as error:
             raise _unusable(path, error) from error
         with self._writing() as connection:

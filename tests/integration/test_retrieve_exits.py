@@ -11,6 +11,7 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManagerForRetr
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
+from langsmith import Client, tracing_context
 from pydantic import Field
 
 from nodes.contracts import Caller, Filters, Passage
@@ -254,6 +255,23 @@ def test_candidates_reach_no_callback_of_the_run_around(store: KnowledgeStore) -
     )
     assert step.invoke("问", {"callbacks": [Spy()]}) == []
     assert seen == []
+
+
+def test_candidates_reach_no_trace_even_where_tracing_is_on(store: KnowledgeStore) -> None:
+    handlers: list[object] = []
+
+    class Watching(LeakyRetriever):
+        def _get_relevant_documents(
+            self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        ) -> list[Document]:
+            handlers.extend(run_manager.handlers)
+            return self.leaks
+
+    retriever = PermittedRetriever(store, Watching(leaks=[claim("secret")]))
+    client = Client(api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False)
+    with tracing_context(enabled=True, client=client):
+        retriever.retrieve("问", caller=PLAIN, on_date=DAY)
+    assert handlers == []
 
 
 def test_evidence_is_of_one_knowledge_version(store: KnowledgeStore) -> None:
