@@ -117,14 +117,18 @@ def ask(question: str, thread: Thread = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def chat(thread: Thread = None, as_json: AsJson = False) -> None:
+def chat(
+    thread: Thread = None,
+    as_json: AsJson = False,
+    echo: Annotated[bool, typer.Option(help="From a pipe: print each request before its answer.")] = False,
+) -> None:
     """Talk in the terminal. From a pipe or file: one request a line, one answer each."""
     with _assistant() as assistant:
         thread_id = thread or f"chat-{uuid4()}"
         if sys.stdin.isatty():
             _converse(assistant, thread_id)
         else:
-            raise typer.Exit(_answer_lines(assistant, thread_id, as_json=as_json))
+            raise typer.Exit(_answer_lines(assistant, thread_id, as_json=as_json, echo=echo))
 
 
 @app.command()
@@ -372,13 +376,15 @@ def _answer_streaming(assistant: Any, thread_id: str, text: str) -> None:
         _print_result(result, thread_id, as_json=False)
 
 
-def _answer_lines(assistant: Any, thread_id: str, *, as_json: bool) -> int:
+def _answer_lines(assistant: Any, thread_id: str, *, as_json: bool, echo: bool) -> int:
     """One request a line. A line that cannot be accepted is said and passed over; exit code 2 then."""
     worst = 0
     for raw in sys.stdin.buffer:
         text = raw.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
         if not text.strip():
             continue
+        if echo:
+            out.print(f"> {text}")
         try:
             result = _answer(assistant, thread_id, text, None)
         except Exception as error:
@@ -391,6 +397,8 @@ def _answer_lines(assistant: Any, thread_id: str, *, as_json: bool) -> int:
                 out.print(json.dumps({"status": "refused", "error": str(error)}, ensure_ascii=False))
             continue
         _print_result(result, thread_id, as_json=as_json)
+        if echo:
+            out.print()
     return worst
 
 

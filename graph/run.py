@@ -28,7 +28,7 @@ from nodes.contracts import (
     WindowReport,
 )
 from nodes.gate import BadTextError, check_text
-from nodes.notices import HOW_TO_REPLY, WHICH_QUESTION, closed, empty_window, notice
+from nodes.notices import WHICH_QUESTION, closed, empty_window, how_to_reply, notice
 
 __all__ = [
     "BadTextError",
@@ -286,7 +286,7 @@ def clarification_shown(
         "options": numbered[first : first + PAGE_SIZE],
         "page": pending["page"],
         "pages": pending["pages"],
-        "how_to_reply": HOW_TO_REPLY[language] if options else None,
+        "how_to_reply": how_to_reply(pending["pages"], language) if options else None,
     }
 
 

@@ -70,6 +70,11 @@ WHICH_QUESTION: dict[Language, str] = {
 }
 
 HOW_TO_REPLY: dict[Language, str] = {
+    "zh": "请回复编号或名称，也可以输入：取消。",
+    "en": "Reply with a number or a name, or type: cancel.",
+}
+
+HOW_TO_REPLY_PAGED: dict[Language, str] = {
     "zh": "请回复编号或名称，也可以输入：下一页、上一页、取消。",
     "en": "Reply with a number or a name, or type: next, previous, cancel.",
 }
@@ -98,6 +103,10 @@ def closed(kind: AnswerKind, text: str, intent: Intent | None) -> Answer:
 def empty_window() -> WindowReport:
     """No model was shown anything."""
     return {"turns": 0, "omitted_turns": 0, "cut_bytes": 0, "bytes": 0, "reasons": []}
+
+
+def how_to_reply(pages: int, language: Language) -> str:
+    return (HOW_TO_REPLY_PAGED if pages > 1 else HOW_TO_REPLY)[language]
 
 
 def ended(

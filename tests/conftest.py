@@ -18,6 +18,7 @@ import redis
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from store_fixtures import new_database, postgres, store, store_config  # noqa: F401 - fixtures
 
 from checkpoint import AsyncRedisContextSaver, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded

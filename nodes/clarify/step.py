@@ -26,7 +26,7 @@ from nodes.contracts import (
 )
 from nodes.digest import decision_digest
 from nodes.naming import period_label
-from nodes.notices import HOW_TO_REPLY, PROMPTS, closed, ended, notice, said
+from nodes.notices import PROMPTS, closed, ended, how_to_reply, notice, said
 from nodes.reading.intent import answers_itself
 from nodes.reading.replies import command, match_option, ordinal
 
@@ -272,7 +272,7 @@ def question_text(asked: Clarification, intent: Intent) -> str:
     lines = [f"{first + offset + 1}. {option['label']}" for offset, option in enumerate(shown)]
     if not lines:
         return asked["prompt"]
-    return "\n".join([asked["prompt"], *lines, HOW_TO_REPLY[intent["language"]]])
+    return "\n".join([asked["prompt"], *lines, how_to_reply(asked["pages"], intent["language"])])
 
 
 def _company_label(name: str, english_names: Sequence[str], intent: Intent) -> str:

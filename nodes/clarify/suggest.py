@@ -5,6 +5,7 @@ Writes only `suggestions`.
 """
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TypedDict
 
 from checkpoint.window import PastTurn, WindowLimits, restore
@@ -58,13 +59,24 @@ def make_suggest(
         )
         names = Names(directory, intent["language"])
         worded = [
-            reworded(turn["original_question"], intent, past, read_intent, names)
+            reworded(
+                turn["original_question"], intent, asked_at(past, turn["received_at"]), read_intent, names
+            )
             for past in reversed(window.past_turns)
         ]
         questions = list(dict.fromkeys(question for question in worded if question))[:MAX_SUGGESTIONS]
         return {"suggestions": {"options": offered(questions, intent["language"]), "degraded": False}}
 
     return suggest
+
+
+def asked_at(past: PastTurn, now: str) -> PastTurn:
+    """The turn with a time to count from: older forms of the channel have none, or none to be read."""
+    try:
+        datetime.fromisoformat(past["at"])
+    except ValueError:
+        return {**past, "at": now}
+    return past
 
 
 def offered(questions: Sequence[str], language: Language) -> list[Option]:

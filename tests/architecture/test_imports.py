@@ -17,6 +17,8 @@ PLANTED = {
     "Nodes import no framework and no server": ("nodes/answer/prompts.py", "import langgraph.graph"),
     "The web framework stays in api": ("graph/run.py", "import fastapi"),
     "Redis stays in checkpoint and api.leases": ("api/turns.py", "import redis"),
+    "SQL stays in checkpoint.conversations and checkpoint.archive": ("api/turns.py", "import sqlalchemy"),
+    "The saver stands without the conversations": ("checkpoint/window.py", "import checkpoint.archive"),
     "The five nodes never import each other": ("nodes/gate.py", "import nodes.intent"),
     "Only gate, intent and clarify read texts": ("nodes/retrieve/access.py", "import nodes.intent"),
 }

@@ -134,7 +134,8 @@ def test_a_failed_request_is_code_1_and_can_be_retried(run: Run, tmp_path: Path)
 
 FIELDS = {
     "thread_id", "status", "input_kind", "error_code", "degraded", "turn_id", "original_question",
-    "standalone_question", "answer", "clarification", "notice", "window", "decision_digest", "usage", "partial_text",
+    "standalone_question", "answer", "clarification", "notice", "window", "decision_digest", "usage",
+    "partial_text",
 }  # fmt: skip
 
 

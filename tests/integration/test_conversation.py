@@ -17,7 +17,7 @@ from graph.settings import Settings, load_settings
 from nodes.contracts import Caller
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "tests" / "data" / "conversations"
+EXAMPLES = ROOT / "docs" / "examples"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def by_command_line(home: Path, redis_url: str) -> Talk:
                 "PYTHONPATH": str(ROOT),
                 "BUSINESS_ASSISTANT_HOME": str(home),
                 "REDIS_URL": redis_url,
-                "MODEL": f"scripted:{DATA / model}" if model else "extractive",
+                "MODEL": f"scripted:{EXAMPLES / model}" if model else "extractive",
             },
             capture_output=True,
             text=True,
@@ -153,7 +153,7 @@ def by_graph(settings: Settings) -> Talk:
         env = {
             "BUSINESS_ASSISTANT_HOME": str(settings.home),
             "REDIS_URL": settings.context.url or "",
-            "MODEL": f"scripted:{DATA / model}" if model else "",
+            "MODEL": f"scripted:{EXAMPLES / model}" if model else "",
         }
         with open_assistant(load_settings(env)) as assistant:
             return [
@@ -201,10 +201,30 @@ def check_text(line: Line, result: dict[str, Any]) -> None:
 
 
 def test_a_long_conversation_in_chinese_with_a_restart(talk: Talk) -> None:
-    check(BEFORE_RESTART, talk([line.text for line in BEFORE_RESTART], "zh-model-1.jsonl"))
-    check(AFTER_RESTART, talk([line.text for line in AFTER_RESTART], "zh-model-2.jsonl"))
+    check(BEFORE_RESTART, talk([line.text for line in BEFORE_RESTART], "model.zh.1.jsonl"))
+    check(AFTER_RESTART, talk([line.text for line in AFTER_RESTART], "model.zh.2.jsonl"))
     assert len(BEFORE_RESTART) + len(AFTER_RESTART) >= 30
 
 
 def test_a_conversation_in_english(talk: Talk) -> None:
     check(ENGLISH, talk([line.text for line in ENGLISH], None))
+
+
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        ("conversation.zh.1.txt", BEFORE_RESTART),
+        ("conversation.zh.2.txt", AFTER_RESTART),
+        ("conversation.en.txt", ENGLISH),
+    ],
+)
+def test_the_published_example_is_this_conversation(file: str, lines: list[Line]) -> None:
+    assert (EXAMPLES / file).read_text().splitlines() == [line.text for line in lines]
+
+
+def test_the_transcript_in_the_readme_is_what_the_program_says(home: Path, redis_url: str) -> None:
+    from scripts.transcript import PAGES, published, transcript
+
+    env = {"BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url}
+    for page, parts in PAGES.items():
+        assert published(ROOT / page) == transcript(parts, env), f"run: python -m scripts.transcript ({page})"

@@ -423,7 +423,10 @@ def test_screen_reads_through_look_alike_letters_only_beside_latin_ones():
 def test_topics_are_refused_by_name():
     assert screen("云帆科技的股票值得买吗", topics=["股票"]) == "topic:股票"
     assert screen("雲帆科技的股 票值得買嗎", topics=["股票"]) == "topic:股票"
-    assert screen("Which share should I buy?", topics=["investment advice=share|stock tip"]) == "topic:investment advice"
+    assert (
+        screen("Which share should I buy?", topics=["investment advice=share|stock tip"])
+        == "topic:investment advice"
+    )
     assert screen("该买哪只股票", topics=["elections", "投资建议=股票|基金推荐"]) == "topic:投资建议"
 
 
