@@ -1,0 +1,1 @@
+"""Request records copied from Redis to SQL before they expire."""
