@@ -60,7 +60,12 @@ class CompanyIndex:
                 continue
             for length in self._lengths.get(text[start : start + 2], ()):
                 end = start + length
-                if text[start:end] in self._ids and is_edge(text, end) and not _is_place(text, start, end):
+                if (
+                    end <= len(text)
+                    and text[start:end] in self._ids
+                    and is_edge(text, end)
+                    and not _is_place(text, start, end)
+                ):
                     yield start, end
 
 

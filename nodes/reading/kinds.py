@@ -74,9 +74,11 @@ def kind_of(said: Said) -> AskedKind:
 
 
 def compared_periods(said: Said) -> tuple[str, ...]:
-    """Growth in the one period named is counted from the one before it, which is put first."""
-    if len(said.periods) != 1 or not _GROWS.search(said.plain):
+    """Growth is counted from the earlier period on; from the one before, where only one is named."""
+    if not _GROWS.search(said.plain) or not said.periods:
         return said.periods
+    if len(said.periods) > 1:
+        return tuple(sorted(said.periods))
     (period,) = said.periods
     return (period_before(period) if _STEPWISE.search(said.plain) else year_before(period), period)
 
@@ -112,7 +114,9 @@ def _asks_for_figures(said: Said) -> bool:
     if not said.names and not said.periods:
         return False
     rest = _without_slots(said)
-    return not _CONTENT.search(rest) or (bool(said.names) and _FIGURES_IN_GENERAL.fullmatch(rest) is not None)
+    if not said.names or not _CONTENT.search(rest):
+        return not _CONTENT.search(rest)
+    return _FIGURES_IN_GENERAL.fullmatch(rest) is not None and _RESULTS.search(rest) is not None
 
 
 def _asks_for_metric(said: Said) -> bool:
@@ -121,7 +125,12 @@ def _asks_for_metric(said: Said) -> bool:
         return False
     if said.names or said.periods:
         return True
-    return _QUANTITY.search(said.plain) is not None or len(_CONTENT.findall(said.plain)) <= _SHORT
+    return _QUANTITY.search(said.plain) is not None or _is_short(said.plain)
+
+
+def _is_short(text: str) -> bool:
+    """Little more than a figure's name."""
+    return len(_CONTENT.findall(text)) <= 12 if has_chinese(text) else len(text.split()) <= 3
 
 
 def _without_slots(said: Said) -> str:
@@ -132,7 +141,6 @@ def _without_slots(said: Said) -> str:
     return re.sub(r"[\W_]+", "", rest)
 
 
-_SHORT = 12
 _CONTENT = re.compile(r"\w")
 
 # --- comparing ---
@@ -161,7 +169,8 @@ _WHICH_COMPANY = re.compile(
 # --- facts ---
 
 _EXPLAINS = re.compile(
-    r"为什么|为何|原因|怎么(?!样)|怎样|如何(?![?。!]*$)|什么是|是什么意思|含义|定义|概念|指的是|包括|包含"
+    rf"为什么|为何|原因|怎么(?!样)|怎样|如何(?![?。!]*$)|什么是|什么叫|是什么意思|(?<!{MASK})是什么[?。!]*$"
+    rf"|含义|定义|概念|指的是|包括|包含"
     r"|区别|申请|申报|补贴|补助|政策|条件|资格"
     r"|流程|材料|规定|办法|标准|限额|优惠|减免|抵扣|抵税|扣除|符合|满足|享受|认定|能不能|能否|可否"
     r"|是否(?:可以|需要|必须)|要求|证明"
@@ -179,7 +188,7 @@ _IS_CONDITION = re.compile(
     r"|\b(?:over|under|above|below|more than|less than|fewer than|at least|exceed\w*)\b"
 )
 _QUANTITY = re.compile(
-    r"多少|几|多大|多高|查|呢|\bhow (?:much|many|big|large|high)\b|\bwhat(?:'s| is| was| are| were)\b"
+    r"多少|几|多大|多高|查|呢|\bhow (?:much|many|big|large|high)\b|\bwhat(?:'s| is| was| are| were) the\b"
     r"|\b(?:show|give|tell|list)\b"
 )
 _FIGURES_IN_GENERAL = re.compile(
@@ -189,6 +198,10 @@ _FIGURES_IN_GENERAL = re.compile(
     r"|financials?"
     r"|numbers?|data|what|show|give|me|annual|its|business|key|main|financial|well|get|see)++"
 )
+_RESULTS = re.compile(
+    r"业绩|财务|经营|数据|成果|财报|年报|季报|指标|表现|怎么样|如何|盈利|赚|多少"
+    r"|do(?:ing|ne)?|perform|results?|figures?|financials?|numbers?|data"
+)
 _PERIOD_WORDS = re.compile(
     r"\d+|[〇零○一二三四五六七八九十两]+(?=年|季)|年度?|财年|第|个?季度?|[上下]半|[去今前]年|最?近|过去"
     r"|[到至]|\b(?:[qh]\d|fy|quarter"
@@ -196,7 +209,8 @@ _PERIOD_WORDS = re.compile(
 )
 _FILLERS = re.compile(
     r"[的了吗呢吧啊呀是在和与及、请查看问我想要就选那家这分别]|公司|一下|帮我|告诉"
-    r"|\b(?:the|of|in|for|and|company|please|i|mean|it|is|s|from|to|inc|ltd|co|'s|by|with|me)\b"
+    r"|\b(?:(?:what|how) about|the|of|in|for|and|company|please|i|mean|it|is|s|from|to|inc|ltd|co|'s|by|with"
+    r"|me|about|but|so|then)\b"
 )
 
 # --- questions ---
@@ -204,7 +218,8 @@ _FILLERS = re.compile(
 _ASKS_ZH = re.compile(
     r"什么|怎|如何|哪|谁|多少|多久|多长|多大|多高|几[个天年次种项家岁级]|为何|是否|能否|可否|吗|有没有|是不是"
     r"|能不能|可不可以|要不要"
-    r"|会不会|需不需要|何时|何种|何处|还是|(?<!申)请(?!假|求|柬|示)|介绍(?!信)|说明(?!书|文)|解释|告诉"
+    r"|会不会|需不需要|何时|何种|何处|还是|(?<!申)请(?!假|求|柬|示)|介绍(?!信|[?。!]*$)|说明(?!书|文"
+    r"|[?。!]*$)|解释|告诉"
     r"|查一?下|查询一?下|列出|说说|讲讲|我想|我要|帮我"
     r"|帮忙|了解一?下|(?:总结|概括|分析|比较|对比)一下|^(?:比较|对比|分析)|呢[?。!]*$"
 )
@@ -227,8 +242,8 @@ _OUT_OF_SCOPE = re.compile(
     r"天气(?:怎么样|如何|好吗|好不好|预报|热不热|冷不冷|冷吗|热吗|[?。!]*$)|气温(?:是?多少|怎么样)"
     r"|会?下[雨雪]吗|下不下雨"
     r"|[讲说来]个?.{0,4}(?:笑话|段子)|[讲说]个?.{0,4}故事"
-    r"|(?<!填)(?<!书)(?:写|编|创作|作)(?:一?[段个首篇份]|点|些)?[^,。?]{0,12}(?:代码|程序|脚本|诗歌?|小说"
-    r"|作文|歌词|故事|情书|对联|python|java|函数)"
+    r"|(?:(?:帮我|给我)编?写|(?:写|编写?|创作)(?:一?[段个首篇份]|点|些))[^,。?]{0,10}"
+    r"(?:代码|程序|脚本|诗歌?|小说|作文|歌词|故事|情书|对联|python|java|函数)"
     r"|翻译(?:成|为|一下)|[翻]?译成?[英中日法德韩俄][文语]|解(?:一?下?|这?个?)(?:方程|数学题)|(?:算"
     r"|计算)一?下?[\d.]+[-+*/×÷]"
     r"|现在几点|今天是?(?:几号|星期几|周几)|推荐.{0,6}(?:电影|餐厅|美食|歌曲?|音乐|小说|游戏|股票)|星座|运势"

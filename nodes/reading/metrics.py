@@ -8,7 +8,7 @@ from nodes.reading.folding import is_edge, squeeze
 
 # Words that turn a figure's name into another figure's: 扣非净利润 is not 净利润.
 _OTHER_FIGURE_BEFORE = re.compile(
-    r"(?:扣非后?的?|扣除非经常性损益后?的?|归母|归属于?[^，,。？?]{0,10}的?|人均|户均|单位|营业外|投资|利息"
+    r"(?:占|扣非后?的?|扣除非经常性损益后?的?|归母|归属于?[^，,。？?]{0,10}的?|人均|户均|单位|营业外|投资|利息"
     r"|非经常性"
     r"|其他|税前|税后|息税前|非流动|流动|固定|无形|净|主营业务|海外|境外"
     r"|\b(?:adjusted|deferred|other|interest|non-operating|pre-?tax|after-tax|recurring|non-recurring|net"
@@ -16,7 +16,7 @@ _OTHER_FIGURE_BEFORE = re.compile(
     r"|fixed|current|intangible)[ -])$"
 )
 _OTHER_FIGURE_AFTER = re.compile(
-    r"率|占比|占营|占收|加计扣除|来源|证明|结构|构成|确认|分配|周转|报酬|收益|申报|筹划"
+    r"率|据|占比|占营|占收|加计扣除|来源|证明|结构|构成|确认|分配|周转|报酬|收益|申报|筹划"
     r"|手册|宿舍|培训|福利|持股|社保|公积金|工资|薪酬|离职|入职|招聘|食堂|体检|名单"
     r"|\s(?:per|recognition|share|mix|breakdown|sources?|handbook|training|ratio|deduction|credits?)\b"
 )

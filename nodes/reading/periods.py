@@ -65,7 +65,10 @@ _MONEY_BEFORE = re.compile(
     r"|\b(?:total|sum|fine|fees?|amount|price|cost|number|loan|grant|limit|maximum|minimum|salary|wage|value"
     r"|average) of $"
 )
-_IN_A_YEAR = re.compile(r"\b(?:in|during|until|till|by|for|from|between|year|of|throughout|ended|ending) ?$")
+_IN_A_YEAR = re.compile(
+    r"\b(?:in|during|until|till|by|for|from|between|year|of|throughout|ended|ending|what about|how about"
+    r"|h[12]|q[1-4]) ?$"
+)
 _FIGURE_AFTER = re.compile(
     rf"的?{FIGURE_ZH}|(?:'s)? ?{FIGURE_EN}|(?:的)?(?=[qh] ?\d|第?[一二三四1-4]个?季|[上下]半年)"
 )

@@ -110,7 +110,7 @@ _NAME_EN = (
 )
 _TITLED = rf"(?:(?:mr|ms|mrs|miss|dr)\.? [a-z]+(?: [a-z]+)?|(?:[a-z]+ )?{_NAME_EN}(?: [a-z]+)?)"
 _SOMEONE = (
-    rf"(?:{_TITLED}|(?:(?:the|our|my|an?|each|every|all|some|any|another|other) )*(?:[a-z]+ )?"
+    rf"(?:{_TITLED}|(?:(?:the|our|my|an?|each|every|all|some|any|another|other) ){{0,3}}(?:[a-z]+ )?"
     r"(?:ceo|cfo|chairman|chairwoman|chairperson|director|president|manager|boss|owner|founder|executive"
     r"|employee|worker"
     r"|colleague|coworker|co-worker|customer|client|user|resident|student|patient|neighbou?r|applicant"

@@ -35,8 +35,11 @@ def _asked_in(reader: Reader, sentence: str) -> list[Said]:
 def _clauses(reader: Reader, said: Said) -> list[Said]:
     """A sentence cut at commas or connectives where every piece asks with slots of its own."""
     for joint, asks_apart in ((_COMMA, _asks_alone), (_CONNECTIVE, _asks_for_own_figure)):
-        pieces = [reader.read(piece) for piece in joint.split(said.text) if squeeze(piece)]
-        if 1 < len(pieces) <= MAX_QUESTIONS and all(map(asks_apart, pieces)) and _differ(_completed(pieces)):
+        texts = [piece for piece in joint.split(said.text) if squeeze(piece)]
+        if not 1 < len(texts) <= MAX_QUESTIONS:
+            continue
+        pieces = [reader.read(piece) for piece in texts]
+        if all(map(asks_apart, pieces)) and _differ(_completed(pieces)):
             return pieces
     return [said]
 
@@ -120,7 +123,9 @@ def _slots_together(pieces: Sequence[Said]) -> set[tuple[str, ...]]:
 
 _WORD = re.compile(r"\w")
 _STATES = re.compile(r"[。.!]$")
-_SENTENCE_END = re.compile(r"(?<=[?？;；。!！\n])|(?<=[a-z][.])\s")
+_SENTENCE_END = re.compile(
+    r"(?<=[?？;；。!！\n])|(?<=[a-z0-9)][.])(?<!Co[.])(?<!Inc[.])(?<!Ltd[.])(?<!Mr[.])(?<!Ms[.])(?<!Dr[.])(?<!No[.])\s+(?=[A-Z])"
+)
 _COMMA = re.compile(
     r"[,，、;]\s*(?:另外|还有|以及|同时|顺便(?:问一?下)?|并且|and )?|另外|顺便问一?下|以及|还有|\b(?:and also"
     r"|also)\b"

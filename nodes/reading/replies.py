@@ -185,7 +185,7 @@ _TALK = (
 )
 # Atomic, so that no text makes the repetition try its pieces in every way.
 _SMALL_TALK = re.compile(rf"(?>(?:{'|'.join(_TALK)})\b ?|(?:{'|'.join(_TALK[:9])}))++")
-_BETWEEN_TALK = re.compile(r"[^\w']+")
+_BETWEEN_TALK = re.compile(r"[^\w' ]+")
 _MAX_TALK = 60
 
 
@@ -196,7 +196,7 @@ def is_small_talk(text: str) -> bool:
         return True
     if len(squeezed) > _MAX_TALK:
         return False
-    return _is_talk(squeezed) or all(_is_talk(piece) for piece in _BETWEEN_TALK.split(squeezed) if piece)
+    return all(_is_talk(piece.strip()) for piece in _BETWEEN_TALK.split(squeezed) if piece.strip())
 
 
 def _is_talk(piece: str) -> bool:
