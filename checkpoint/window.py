@@ -123,7 +123,8 @@ class Window:
             return self
         kept = max(turns, 0)
         shown = self._view.shown[len(self._view.shown) - kept :]
-        return _window(replace(self._view, shown=shown, reasons=_with(self._view.reasons, reason)))
+        still = tuple(earlier for earlier in self._view.reasons if shown or earlier != "newest_cut")
+        return _window(replace(self._view, shown=shown, reasons=_with(still, reason)))
 
 
 @dataclass(frozen=True)
