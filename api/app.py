@@ -32,7 +32,7 @@ from api.bodies import (
     WindowView,
 )
 from api.edge import Edge, Origin, log_refusal
-from api.events import EventStream
+from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
 from api.logs import log_as_json
@@ -71,7 +71,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The request's events: created, stage, token, reset, citations, clarification, and "
         "one terminal event, done or error.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
+        "content": {"text/event-stream": {"schema": EVENT_SCHEMA, "example": _STREAM_EXAMPLE}},
     }
 }
 _ALWAYS = responses("bad_request", "forbidden", "body_timeout", "body_too_large", "internal_error")
@@ -192,6 +192,15 @@ def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: 
     async def window(thread_id: ThreadHere, caller: CallerHere, language: Language = "zh") -> WindowView:
         return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language)
 
+    # A name may hold slashes, so without this a wrong method would be taken for a longer name.
+    for part in ("requests", "window"):
+        app.add_api_route(
+            f"/api/threads/{{thread_id:path}}/{part}",
+            _refuse_method,
+            methods=["DELETE"],
+            include_in_schema=False,
+        )
+
     @app.delete("/api/threads/{thread_id:path}", status_code=204, responses=known, summary="Erase a thread")
     async def erase(thread_id: ThreadHere, caller: CallerHere) -> Response:
         if not await run_in_threadpool(desk.erase, thread_of(caller, thread_id)):
@@ -287,6 +296,10 @@ def _check_message(message: str) -> None:
         check_text(message)
     except BadTextError as error:
         raise Refusal("invalid_text", str(error), errors=[{"field": "message", "code": error.code}]) from None
+
+
+async def _refuse_method() -> None:
+    raise Refusal("method_not_allowed", headers={"Allow": "GET"})
 
 
 def _require_thread(keeper: LeaseKeeper, thread_id: str) -> None:

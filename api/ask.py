@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 
 from api.bodies import Body
 from api.edge import Origin
-from api.events import EventStream, Feed
+from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of
 from api.problems import Refusal, problem_body, responses
 from api.turns import tell, tell_outcome
@@ -38,7 +38,7 @@ _REFUSALS = responses(
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The events of /api/chat. `done` carries the body of /v1/ask, `error` a problem.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": EVENT_SCHEMA}},
     }
 }
 

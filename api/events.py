@@ -22,6 +22,18 @@ HEARTBEAT_SECONDS = 15.0
 SEND_TIMEOUT_SECONDS = 30.0  # a reader that takes nothing for so long is gone
 HEARTBEAT = b": still here\n\n"
 TERMINAL = ("done", "error")
+NAMES = ("created", "stage", "token", "reset", "citations", "clarification", *TERMINAL)
+
+# One event as the OpenAPI document describes it; `data` is one JSON object.
+EVENT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Counts from 1 within the request."},
+        "event": {"type": "string", "enum": list(NAMES)},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["id", "event", "data"],
+}
 
 # Characters that JSON leaves as they are but that some readers take for the end of a line, and lone
 # surrogates, which UTF-8 cannot carry.

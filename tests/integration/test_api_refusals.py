@@ -182,6 +182,13 @@ def test_paths_and_methods_that_do_not_exist_are_problems(door: Door) -> None:
     assert door.http.delete("/api/threads/unknown").json()["code"] == "not_found"
 
 
+def test_a_wrong_method_on_a_part_of_a_thread_is_not_taken_for_a_longer_name(door: Door) -> None:
+    door.ask("好", "a/requests")
+    refused = door.http.delete("/api/threads/a/requests")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
+    assert len(door.http.get("/api/threads/a%2Frequests/requests").json()["items"]) == 1
+
+
 def test_another_host_name_is_refused_on_every_route_that_has_a_caller(door: Door, redis_client: Any) -> None:
     door.ask("好")
     evil = {"host": "evil.example"}
