@@ -1,0 +1,178 @@
+"""What a message states, clause by clause: what it affirms, what it denies, what it names.
+
+Pure and deterministic. A clause that asks or supposes something states nothing. Texts are folded first
+(width, case, traditional characters), so what is read from them is too.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nodes.contracts import Language
+from nodes.reading.folding import has_chinese, squeeze
+
+
+@dataclass(frozen=True)
+class Clause:
+    text: str
+    is_question: bool = False
+    is_supposed: bool = False
+
+    @property
+    def states(self) -> bool:
+        return not (self.is_question or self.is_supposed)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A text as read: `whole` is folded, `raw` as it came."""
+
+    raw: str
+    whole: str
+    clauses: tuple[Clause, ...]
+    language: Language
+
+    @property
+    def stated(self) -> tuple[str, ...]:
+        return tuple(clause.text for clause in self.clauses if clause.states)
+
+    @property
+    def asks(self) -> bool:
+        return any(clause.is_question for clause in self.clauses)
+
+
+_BREAKS = re.compile(
+    r"(?<!\d)[,，、](?!\d)|(?<=\d)[,，、](?!\d)|(?<!\d)[,，、](?=\d)|[;；。!！\n]|(?<=[?？])"
+    r"|(?<!\d)\.(?!\d)|\.(?=\s|$)|但是?|不过|然而|而且|另外|\bbut\b|\bhowever\b"
+)
+_QUESTION = re.compile(
+    r"[?？]|吗|呢$|(?<![不没])怎么(?!也)|怎样|如何|为什么|为何|是不是|会不会|要不要|能不能|可不可以|需不需要|有没有|是否|(?<!没)(?<!没有)什么|哪"
+    r"|多久能|多少钱|几天能"
+    r"|^(?:is|are|do|does|did|can|could|should|will|would|may|what|how|why|when|which|who|where)\b"
+)
+_SUPPOSED = re.compile(
+    r"会不会|是否会|会[^,]{0,8}吗|如果|假如|假设|要是|万一|的话$|\b(?:if|suppose|in case)\b"
+)
+
+
+def hear(text: str, language: Language) -> Heard:
+    """`language` is that of the conversation; it decides the words of values."""
+    whole = squeeze(text)
+    clauses = [piece.strip() for piece in _BREAKS.split(whole) if piece and piece.strip()]
+    return Heard(text, whole, tuple(_clause(piece) for piece in clauses), language)
+
+
+def _clause(text: str) -> Clause:
+    return Clause(text, bool(_QUESTION.search(text)), bool(_SUPPOSED.search(text)))
+
+
+# Affirmed or denied
+
+_DENIES = re.compile(
+    r"没有?(?!多久)|无(?!缘|意|论)|未|别|并非|否认|排除|不(?!久|小心|但|仅|光|只|过|停|断|知)"
+    r"|\b(?:no|not|never|without|none|neither|nor|denies|deny|negative for|\w+n['’]t)\b"
+)
+_AFFIRMS = re.compile(
+    r"(?<!没)有|很|挺|非常|特别|比较|更|开始|出现|伴随?|感觉|\b(?:some|bit|little|very|still|and then)\b"
+)
+_DENIED_AFTER = re.compile(
+    r"(?:现象|情况|症状)?(?:倒|也|都|是|:|：|-|\s)*(?:没有过?|没|无|否|不明显|none|no|negative)$"
+)
+
+
+def polarity(clause: str, words: "re.Pattern[str]") -> bool | None:
+    """Whether the clause affirms the words (True), denies them (False), or does not speak of them."""
+    verdict = None
+    for found in words.finditer(clause):
+        verdict = not (_DENIED_AFTER.match(clause[found.end() :]) or _is_denied(clause[: found.start()]))
+    return verdict
+
+
+def _is_denied(before: str) -> bool:
+    """The nearest mark before the words decides."""
+    denials = [found.end() for found in _DENIES.finditer(before)]
+    affirmations = [found.start() for found in _AFFIRMS.finditer(before)]
+    return bool(denials) and (not affirmations or affirmations[-1] < denials[-1])
+
+
+_FILL = r"(?:啊|呀|哦|呢|的|了|吧|过|嗯|呃|就|,|，|。|\.|!|\s)*"
+_BARE_NO = re.compile(
+    rf"{_FILL}(?:都|也|完全|暂时|目前|应该)*{_FILL}"
+    rf"(?:没有|没|无|不|否|不是|不会|不用|no|nope|none|neither|not really|never|no i don['’]t){_FILL}"
+)
+_BARE_YES = re.compile(
+    rf"{_FILL}(?:都)?{_FILL}(?:有|是|是的|对|对的|会|嗯+|有一?点|有一?些"
+    rf"|yes|yeah|yep|y|i do|a bit|a little){_FILL}"
+)
+_BARE_UNKNOWN = re.compile(
+    rf"{_FILL}(?:我)?(?:也)?(?:不知道|不清楚|不确定|不太清楚|说不清|说不上来|不记得|忘了"
+    rf"|i don['’]t know|not sure|no idea|unknown|i can['’]t tell){_FILL}"
+)
+
+Label = Mapping[Language, str]
+UNKNOWN: Label = {"zh": "不清楚", "en": "unknown"}
+YES: Label = {"zh": "有", "en": "yes"}
+NO: Label = {"zh": "无", "en": "no"}
+
+
+def is_bare_no(text: str) -> bool:
+    return _BARE_NO.fullmatch(text) is not None
+
+
+def is_bare_yes(text: str) -> bool:
+    return _BARE_YES.fullmatch(text) is not None
+
+
+def is_bare_unknown(text: str) -> bool:
+    return _BARE_UNKNOWN.fullmatch(text) is not None
+
+
+# Lists that only grow
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Things that may be named, each with its label; `denied` ones are not collected."""
+
+    entries: Sequence[tuple["re.Pattern[str]", Label]]
+
+    def named_in(self, clauses: Sequence[str], language: Language) -> list[str]:
+        return [
+            label[language]
+            for pattern, label in self.entries
+            if any(polarity(clause, pattern) for clause in clauses)
+        ]
+
+    def same(self, name: str) -> frozenset[str]:
+        """All labels of the thing that `name` labels, in every language."""
+        for _, label in self.entries:
+            if name in label.values():
+                return frozenset(label.values())
+        return frozenset({name})
+
+
+def lexicon(**entries: tuple[str, str]) -> Lexicon:
+    """English label (underscores read as blanks) -> (Chinese label, pattern)."""
+    return Lexicon(
+        [
+            (re.compile(pattern), {"zh": zh, "en": en.replace("_", " ")})
+            for en, (zh, pattern) in entries.items()
+        ]
+    )
+
+
+def with_added(known: Sequence[str], found: Sequence[str], words: Lexicon) -> list[str]:
+    """`known` as it is, then what is new; nothing is dropped, and no thing is listed in two languages."""
+    names = list(known)
+    for name in found:
+        if not words.same(name) & set(names):
+            names.append(name)
+    return names
+
+
+def language_of(text: str, *earlier: str | None) -> Language:
+    """The language of the text; where it has no letters ("6"), that of what was said before it."""
+    for candidate in (text, *earlier):
+        if candidate and any(character.isalpha() for character in candidate):
+            return "zh" if has_chinese(candidate) else "en"
+    return "zh"

@@ -1,0 +1,274 @@
+"""What value a message gives a slot: yes or no, a degree, a length of time, a count, a choice, words.
+
+Pure and deterministic: the same text gives the same value. Unasked, a value counts only where the message
+names what it is about; in reply to a question it may stand alone.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from api.contract.hearing import (
+    NO,
+    UNKNOWN,
+    YES,
+    Heard,
+    Label,
+    is_bare_no,
+    is_bare_unknown,
+    is_bare_yes,
+    polarity,
+)
+from nodes.contracts import Language
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked before: whether for this slot, and whether for this one alone."""
+
+    is_pending: bool = False
+    alone: bool = False
+    has_value: bool = False
+
+
+class Reader(Protocol):
+    """A slot's value in a text, or None where the text gives none."""
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class YesOrNo:
+    """Yes or no about what `words` name. A bare no answers all that was asked, a bare yes only one thing."""
+
+    words: "re.Pattern[str]"
+    yes: Label | None = None
+    no: Label | None = None
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        said = [verdict for clause in heard.stated if (verdict := polarity(clause, self.words)) is not None]
+        if said:
+            return self._word(said[-1], heard.language)
+        return self._bare(heard, asked) if asked.is_pending else None
+
+    def _bare(self, heard: Heard, asked: Asked) -> str | None:
+        if is_bare_no(heard.whole):
+            return self._word(False, heard.language)
+        if is_bare_unknown(heard.whole):
+            return UNKNOWN[heard.language]
+        return self._word(True, heard.language) if asked.alone and is_bare_yes(heard.whole) else None
+
+    def _word(self, is_so: bool, language: Language) -> str:
+        return ((self.yes or YES) if is_so else (self.no or NO))[language]
+
+
+# Numbers
+
+_DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
+_NUMBER = r"(?:\d+(?:\.\d+)?|[零〇一二两三四五六七八九]?十[一二三四五六七八九]?|[零〇一二两三四五六七八九])"
+_WORDS_EN = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER_EN = rf"(?:\d+(?:\.\d+)?|{'|'.join(_WORDS_EN)})"
+
+
+def number_of(word: str) -> float:
+    """From digits, an English number word, or Chinese numerals up to ninety-nine."""
+    if word[:1].isdecimal():
+        return float(word)
+    if word in _WORDS_EN:
+        return float(_WORDS_EN.index(word))
+    tens, ten, units = word.partition("十")
+    if not ten:
+        return float(_DIGITS[word])
+    return float((_DIGITS[tens] if tens else 1) * 10 + (_DIGITS[units] if units else 0))
+
+
+def _plain(number: float) -> str:
+    return f"{number:g}"
+
+
+# A degree from 0 to 10
+
+_NOT_TIME = (
+    r"(?!\s*(?:个|小时|钟|天|日|周|月|年|次|点|号|岁|级台阶|days?|weeks?|months?|years?|hours?|times?|min))"
+)
+_RANGE_JOIN = r"\s*(?:-|~|—|–|到|至|或|、|,|，|to|or)\s*"
+
+
+Degrees = Sequence[tuple["re.Pattern[str]", Label]]
+
+
+@dataclass(frozen=True)
+class Degree:
+    """How strong what `words` name is, from 0 to 10 ("6", "6-7"), or light, medium, strong in words.
+
+    A number counts where it is marked as a score, or stands right behind the words, or is all that was
+    said in reply. One above 10 is none. What is affirmed without a degree gives none: it is asked for again.
+    """
+
+    words: "re.Pattern[str]"
+    levels: Degrees = ()
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        if not heard.clauses or not any(clause.states for clause in heard.clauses):
+            return None
+        text = "，".join(heard.stated)
+        return self._score(text, asked) or self._in_words(heard, asked)
+
+    def _score(self, text: str, asked: Asked) -> str | None:
+        named = rf"(?:{self.words.pattern})[^\d零〇一二两三四五六七八九十,，]{{0,8}}?"
+        score = rf"(?P<a>{_NUMBER})(?:{_RANGE_JOIN}(?P<b>{_NUMBER}))?"
+        unit = r"\s*(?:分(?!钟|之)|/\s*10(?!\d)|out of (?:10|ten)|级(?!台阶))"
+        forms = [
+            rf"{named}{score}{unit}",
+            rf"{named}{score}$",
+            rf"{score}{unit}[^,，]{{0,4}}(?:{self.words.pattern})",
+        ]
+        if asked.is_pending:
+            forms += [
+                rf"{score}{unit}",
+                rf"^(?:大概|大约|差不多|约|about|around)?\s*{score}(?:左右|吧|的样子)?$",
+            ]
+        for form in forms:
+            if (found := re.search(form + _NOT_TIME, text)) and (value := _score_of(found)):
+                return value
+        return None
+
+    def _in_words(self, heard: Heard, asked: Asked) -> str | None:
+        for clause in reversed(heard.stated):
+            if self.words.search(clause):
+                return self._level(clause, heard.language) or (
+                    "0" if polarity(clause, self.words) is False else None
+                )
+        if not asked.is_pending:
+            return None
+        if is_bare_no(heard.whole):
+            return "0"
+        if is_bare_unknown(heard.whole):
+            return UNKNOWN[heard.language]
+        return self._level(heard.whole, heard.language) if asked.alone and len(heard.whole) <= 12 else None
+
+    def _level(self, text: str, language: Language) -> str | None:
+        return next((label[language] for pattern, label in self.levels if pattern.search(text)), None)
+
+
+def _score_of(found: "re.Match[str]") -> str | None:
+    numbers = [number_of(word) for word in (found["a"], found["b"]) if word]
+    if any(number > 10 for number in numbers):
+        return None
+    return "-".join(_plain(number) for number in numbers)
+
+
+# A length of time
+
+_LENGTH_ZH = re.compile(
+    r"(?P<q>半|一两|两三|三四|四五|五六|七八|好几|几|数|十几|多|"
+    + _NUMBER
+    + r")\s*(?P<m>多)?(?P<g>个)?(?P<h>半)?"
+    r"(?P<u>小时|钟头|天|日(?!子)|周|星期|礼拜|月|年)(?P<r>半|多)?(?!前(?!就?开始)|后|级|龄|号|以上的)"
+)
+_LENGTH_EN = re.compile(
+    rf"(?:(?:a|an|a few|several|a couple of|{_NUMBER_EN})\s+(?:and a half )?(?:hour|day|week|month|year)s?)"
+    r"(?! ago)"
+)
+_SINCE = re.compile(
+    r"(?:从|自)?(?:昨天|前天|今天|今早|昨晚|上周|上个?月|去年|上星期|前几天|最近)(?:早上|晚上|下午|上午)?(?:就)?(?:开始|起)"
+    r"|since (?:yesterday|this morning|last (?:night|week|month|year))"
+)
+_LASTS = re.compile(
+    r"持续|已经|有了?$|了$|开始|病程|出现|注册|成立|经营|开业|\b(?:for|since|lasted|about|registered|founded)\b"
+)
+
+
+@dataclass(frozen=True)
+class Length:
+    """A length of time as said ("一周", "2 weeks"). Unasked it counts where the clause says that it lasts.
+
+    Lengths with 每 or 第 before them, and points in time ("三天前"), are none.
+    """
+
+    near: "re.Pattern[str]" = _LASTS
+    not_near: "re.Pattern[str]" = re.compile(r"(?!)")
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        for clause in heard.stated:
+            found = None if self.not_near.search(clause) else _length_in(clause)
+            if found and (asked.is_pending or (not asked.has_value and self.near.search(clause))):
+                return found
+        if asked.is_pending and is_bare_unknown(heard.whole):
+            return UNKNOWN[heard.language]
+        return None
+
+
+def _length_in(clause: str) -> str | None:
+    for found in _LENGTH_ZH.finditer(clause):
+        if not re.search(r"(?:每|第|\d{4}|近)$", clause[: found.start()]):
+            return found.group()
+    other = _LENGTH_EN.search(clause) or _SINCE.search(clause)
+    return other.group() if other else None
+
+
+# A count, a choice, words of one's own
+
+
+@dataclass(frozen=True)
+class Number:
+    """How many of what `words` name: a number beside them, or alone in reply. "0" where they are denied."""
+
+    words: "re.Pattern[str]"
+    unit: str = r"个|人|名|位"
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        for clause in heard.stated:
+            if self.words.search(clause):
+                found = re.search(rf"({_NUMBER}|\b{_NUMBER_EN}\b)\s*(?:{self.unit})?", clause)
+                if found:
+                    return _plain(number_of(found[1]))
+                if polarity(clause, self.words) is False:
+                    return "0"
+        return self._bare(heard) if asked.is_pending else None
+
+    def _bare(self, heard: Heard) -> str | None:
+        if is_bare_no(heard.whole):
+            return "0"
+        if is_bare_unknown(heard.whole):
+            return UNKNOWN[heard.language]
+        found = re.fullmatch(
+            rf"(?:大概|大约|有|共|about )?({_NUMBER}|{_NUMBER_EN})\s*(?:{self.unit})?[。.了]?", heard.whole
+        )
+        return _plain(number_of(found[1])) if found else None
+
+
+Choices = Degrees
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The first of some choices that the text affirms."""
+
+    choices: Choices
+    otherwise: Label | None = None
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        for pattern, label in self.choices:
+            if any(polarity(clause, pattern) for clause in heard.stated):
+                return label[heard.language]
+        if asked.is_pending and self.otherwise and is_bare_no(heard.whole):
+            return self.otherwise[heard.language]
+        return None
+
+
+@dataclass(frozen=True)
+class OwnWords:
+    """What the user writes about something that `topic` names, or in reply, at most `limit` characters."""
+
+    topic: "re.Pattern[str]"
+    limit: int = 200
+
+    def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        if is_bare_no(heard.whole) or is_bare_yes(heard.whole) or is_bare_unknown(heard.whole):
+            return None
+        is_about = any(self.topic.search(clause) for clause in heard.stated)
+        if (is_about and not asked.has_value) or (asked.is_pending and heard.stated):
+            return heard.raw.strip()[: self.limit]
+        return None

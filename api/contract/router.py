@@ -1,0 +1,223 @@
+"""`POST /v1/context/turns` and its stream. Nothing of a contract is stored: no thread, no record, no row."""
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import structlog
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from langgraph.runtime import RunControl
+from starlette.concurrency import run_in_threadpool
+
+from api.contract.domains import SHIPPED
+from api.contract.evidence import HeldSources
+from api.contract.export import request_schema, response_schema
+from api.contract.models import ContextAnswer
+from api.contract.parsing import ContractError, MalformedError, UnsupportedVersionError, parse_contract
+from api.contract.states import StateRegistry
+from api.contract.turn import ContractTurn, Origin, Reading, TurnFailedError
+from api.events import EventStream, Feed
+from api.identity import caller_of
+from api.problems import Refusal, problem_body, responses
+from api.workers import Slot, WorkerPool
+from graph.build import Services
+from graph.compose import Assistant
+from graph.run import StageEvent, TokenEvent
+from nodes.contracts import Caller
+
+log = structlog.get_logger("api")
+
+_REFUSALS = responses(
+    *("bad_request", "forbidden", "body_timeout", "body_too_large", "malformed_json"),
+    *("unsupported_media_type", "invalid_contract", "unsupported_context_version", "pool_full"),
+    *("processing_failed", "internal_error"),
+)
+
+
+@dataclass(frozen=True)
+class ContractParts:
+    """What the routes need. `caller_of` gives the caller with the permissions of this very request."""
+
+    services: Services
+    held: HeldSources
+    pool: WorkerPool
+    caller_of: Callable[[Request], Caller] = caller_of
+    registry: StateRegistry = SHIPPED
+
+
+def parts_of(assistant: Assistant, pool: WorkerPool, registry: StateRegistry = SHIPPED) -> ContractParts:
+    return ContractParts(assistant.services, HeldSources(assistant.store), pool, registry=registry)
+
+
+def contract_router(parts: ContractParts) -> APIRouter:
+    """The two routes, in worker threads of the pool. They touch neither Redis nor SQL."""
+    router = APIRouter()
+    body = {"required": True, "content": {"application/json": {"schema": request_schema(parts.registry)}}}
+    answer = {"application/json": {"schema": response_schema(parts.registry)}}
+    stream = {"text/event-stream": {"schema": {"type": "string"}}}
+
+    @router.post(
+        "/v1/context/turns",
+        response_model=None,
+        responses={200: {"description": "The answer and the new state", "content": answer}, **_REFUSALS},
+        openapi_extra={"requestBody": body},
+        summary="Answer one turn of a conversation that the caller owns",
+    )
+    async def turns(request: Request) -> JSONResponse:
+        run = await _start(parts, request)
+        return JSONResponse(to_json(await asyncio.wrap_future(run.ended)))
+
+    @router.post(
+        "/v1/context/turns/stream",
+        response_class=EventStream,
+        responses={
+            200: {
+                "description": "created, stage, token, reset, citations, and at the end done with the body "
+                "of /v1/context/turns, or error with a problem.",
+                "content": stream,
+            },
+            **_REFUSALS,
+        },
+        openapi_extra={"requestBody": body},
+        summary="Answer one turn of a conversation that the caller owns, as a stream of events",
+    )
+    async def turns_stream(request: Request) -> EventStream:
+        run = await _start(parts, request)
+        return EventStream(
+            run.feed, request_id=run.turn.origin.request_id, on_abandoned=partial(_abandon, run)
+        )
+
+    return router
+
+
+def to_json(answer: ContextAnswer[Any]) -> dict[str, Any]:
+    """As it crosses the wire. A state that named no domain is answered without one."""
+    body = answer.model_dump(mode="json")
+    if body["consultation_state"].get("domain") is None:
+        del body["consultation_state"]["domain"]
+    return body
+
+
+def refusal_of(error: ContractError) -> Refusal:
+    """One table from faults to problems; each fault keeps its path and its rule."""
+    code = "invalid_contract"
+    if isinstance(error, MalformedError):
+        return Refusal("malformed_json")
+    if isinstance(error, UnsupportedVersionError):
+        code = "unsupported_context_version"
+    detail = error.faults[0].detail if code == "unsupported_context_version" else None
+    return Refusal(
+        code,
+        f"This version is not spoken here; {detail}." if detail else None,
+        errors=[fault.to_json() for fault in error.faults],
+    )
+
+
+async def _start(parts: ContractParts, request: Request) -> "ContractRun":
+    """Checked, read, and given a worker. Raises Refusal before anything has begun."""
+    caller = parts.caller_of(request)
+    origin = request.scope["state"]["origin"]
+    body = await request.body()
+    slot = parts.pool.reserve()
+    if slot is None:
+        raise Refusal("pool_full", retry_after=1)
+    with ExitStack() as undo:
+        undo.callback(slot.release)
+        try:
+            run = await run_in_threadpool(_prepared, parts, body, caller, origin, slot)
+        except ContractError as error:
+            raise refusal_of(error) from None
+        _begin(run)
+        undo.pop_all()
+    return run
+
+
+def _begin(run: "ContractRun") -> None:
+    try:
+        run.slot.start(run.work, name=f"contract-{run.turn.origin.request_id[:8]}")
+    except RuntimeError:  # the system has no thread to give
+        raise Refusal("pool_full", retry_after=1) from None
+
+
+def _prepared(parts: ContractParts, body: bytes, caller: Caller, origin: Any, slot: Slot) -> "ContractRun":
+    parsed = parse_contract(body, parts.registry)
+    own = Origin(origin.request_id, origin.received_at)
+    turn = ContractTurn(parts.services, parts.held, parsed, caller, own)
+    return ContractRun(turn, turn.read(), origin.path, slot)
+
+
+@dataclass
+class ContractRun:
+    """One turn being worked on. It belongs to its worker; readers follow the feed."""
+
+    turn: ContractTurn
+    reading: Reading
+    path: str
+    slot: Slot
+    feed: Feed = field(default_factory=Feed)
+    control: RunControl = field(default_factory=RunControl)
+    ended: "Future[ContextAnswer[Any]]" = field(default_factory=Future)
+
+    def work(self) -> None:
+        self.ended.set_running_or_notify_cancel()  # from here on it ends, whoever has stopped waiting
+        contract = self.turn.parsed.contract
+        ids = {"session_id": contract.session_id, "turn_id": contract.turn_id}
+        self.feed.say("created", {"request_id": self.turn.origin.request_id, **ids})
+        try:
+            answer = self._answer()
+        except TurnFailedError:
+            self._refuse(Refusal("processing_failed", "No answer could be given; send the contract again."))
+        except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
+            _log_fault(self.turn.origin.request_id, error)
+            self._refuse(Refusal("internal_error"))
+        else:
+            self._conclude(answer)
+
+    def _answer(self) -> ContextAnswer[Any]:
+        answer: ContextAnswer[Any] | None = None
+        for event in self.turn.events(self.reading, self.control):
+            if isinstance(event, ContextAnswer):
+                answer = event
+            elif isinstance(event, TokenEvent):
+                self.feed.say("token", {"text": event.text})
+            elif isinstance(event, StageEvent):
+                self.feed.say("stage", {"node": event.node, "input_kind": event.input_kind})
+            else:
+                self.feed.say("reset", {"reason": "withdrawn"})
+        if answer is None:
+            raise TurnFailedError("incomplete")
+        return answer
+
+    def _conclude(self, answer: ContextAnswer[Any]) -> None:
+        self.slot.release()  # before the end is told, so that the reader's next turn finds it free
+        body = to_json(answer)
+        meta = answer.meta
+        log.info("contract_ended", request_id=meta.request_id, status=meta.status, kind=meta.kind)
+        if body["sources"]:
+            self.feed.say("citations", {"citations": body["sources"]})
+        self.feed.say("done", body)
+        self.ended.set_result(answer)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.slot.release()
+        origin = self.turn.origin
+        self.feed.say("error", problem_body(refusal, request_id=origin.request_id, instance=self.path))
+        self.ended.set_exception(refusal)
+
+
+def _abandon(run: ContractRun) -> None:
+    """Nobody reads it any more, and nothing keeps it: writing on would be for nobody."""
+    run.control.request_drain("disconnect")
+
+
+def _log_fault(request_id: str, error: Exception) -> None:
+    """An error's type and place. Its message may quote the user, so it stays out of the log."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
+    log.error("contract_fault", request_id=request_id, error=type(error).__name__, at=at)
