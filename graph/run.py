@@ -164,7 +164,7 @@ class _Run:
             self.config,
             context=RequestContext(self.caller),
             stream_mode=["custom", "tasks", "values"],
-            durability="sync",
+            durability="sync" if self.graph.checkpointer else None,  # LangGraph fails on it without a saver
             control=self.control,
         )
         for mode, chunk in stream:
