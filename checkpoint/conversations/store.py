@@ -132,9 +132,11 @@ class ConversationStore:
             found = [message_of(row) for row in connection.execute(query).mappings()]
         return _page(found, limit, lambda last: encode_cursor(listing, [last.sequence_no]))
 
-    def walk_messages(self, owner: Owner, conversation_id: UUID) -> Iterator[StoredMessage]:
-        """All messages in order, a page at a time, so that no connection is held between two."""
-        cursor: str | None = None
+    def walk_messages(
+        self, owner: Owner, conversation_id: UUID, *, after: int = 0
+    ) -> Iterator[StoredMessage]:
+        """Messages in order after a sequence number, a page at a time: no connection is held between two."""
+        cursor: str | None = encode_cursor(("messages", conversation_id, False), [after])
         while True:
             page = self.list_messages(owner, conversation_id, limit=MOST_ROWS, cursor=cursor)
             yield from page.items

@@ -1,0 +1,156 @@
+"""The purge: removing for good what was deleted or has been kept long enough, with a receipt."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
+
+from checkpoint.archive import forget_thread
+from checkpoint.conversations.models import audit, conversation, message, request_archive, summary_version
+from checkpoint.conversations.rows import Conversation, Owner, conversation_of
+from checkpoint.conversations.saving import find_by_name
+from checkpoint.conversations.store import ConversationStore
+from checkpoint.requests import shanghai_time
+
+LOGS = "logs"
+
+ThreadOf = Callable[[Owner, str], str]  # whose, and the name they chose -> the thread in Redis
+EraseThread = Callable[[str], None]
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Purged:
+    """One conversation that is gone, in numbers."""
+
+    conversation_id: str
+    messages: int
+    summaries: int
+    requests: int
+    thread_erased: bool  # False: a newer conversation of the same name lives in that thread
+
+
+@dataclass(frozen=True)
+class PurgeReceipt:
+    """What one purge removed. Holds ids and numbers only."""
+
+    receipt_id: str
+    at: str
+    conversations: list[Purged] = field(default_factory=list)
+    audit_rows: int = 0
+    archive_rows: int = 0
+    log_files: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def purge(
+    store: ConversationStore,
+    *,
+    thread_of: ThreadOf,
+    erase_thread: EraseThread,
+    progress: Progress | None = None,
+) -> PurgeReceipt:
+    """Remove what the retention settings no longer keep. Repeatable; each conversation goes whole or not.
+
+    A deleted conversation goes with its messages, source snapshots, summaries and archived records.
+    """
+    now = store.now()
+    receipt = PurgeReceipt(str(store.new_id()), shanghai_time(now))
+    due = _due(store, now)
+    for number, held in enumerate(due, start=1):
+        receipt.conversations.append(_purge_one(store, held, thread_of, erase_thread, receipt.receipt_id))
+        if progress:
+            progress(number, len(due), "purging")
+    receipt = replace(
+        receipt,
+        audit_rows=_old_audit(store, now),
+        archive_rows=_old_archive(store, now),
+        log_files=_old_logs(store.config.home / LOGS, now, store.config.log_days),
+    )
+    store.database.shed_deleted_bytes()
+    return receipt
+
+
+def _due(store: ConversationStore, now: datetime) -> list[Conversation]:
+    """Deleted conversations whose time has come. A deleted row changes no more, so that time is its last."""
+    sought = (
+        select(conversation)
+        .where(
+            conversation.c.status == "DELETED",
+            conversation.c.updated_at <= now - timedelta(days=store.config.deleted_days),
+        )
+        .order_by(conversation.c.updated_at)
+    )
+    with store.database.read("looking for deleted conversations") as connection:
+        return [conversation_of(row) for row in connection.execute(sought).mappings()]
+
+
+def _purge_one(
+    store: ConversationStore,
+    held: Conversation,
+    thread_of: ThreadOf,
+    erase_thread: EraseThread,
+    receipt_id: str,
+) -> Purged:
+    thread_id = thread_of(held.owner, held.external_id)
+    with store.database.read("looking for a namesake") as connection:
+        is_free = find_by_name(connection, held.owner, held.external_id) is None
+    if is_free:
+        # Deleting has done this already, unless it was cut off between SQL and Redis.
+        erase_thread(thread_id)
+    with store.database.write("purging a conversation") as connection:
+        purged = _remove(connection, held, thread_id, thread_erased=is_free)
+        _record(connection, store, held, receipt_id)
+    return purged
+
+
+def _remove(connection: Connection, held: Conversation, thread_id: str, *, thread_erased: bool) -> Purged:
+    asked = select(message.c.request_id).where(
+        message.c.conversation_id == held.id, message.c.request_id.is_not(None)
+    )
+    requests = forget_thread(connection, thread_id, shanghai_time(held.updated_at), asked)
+    summaries = delete(summary_version).where(summary_version.c.conversation_id == held.id)
+    messages = delete(message).where(message.c.conversation_id == held.id)
+    counts = [connection.execute(gone).rowcount for gone in (summaries, messages)]
+    connection.execute(delete(conversation).where(conversation.c.id == held.id))
+    return Purged(str(held.id), counts[1], counts[0], requests, thread_erased)
+
+
+def _record(connection: Connection, store: ConversationStore, held: Conversation, receipt_id: str) -> None:
+    row = {
+        "id": store.new_id(),
+        "tenant_id": held.tenant_id,
+        "user_id": held.user_id,
+        "action": "purge",
+        "conversation_id": held.id,
+        "at": store.now(),
+        "detail": {"receipt": receipt_id},
+    }
+    connection.execute(insert(audit), row)
+
+
+def _old_audit(store: ConversationStore, now: datetime) -> int:
+    oldest = now - timedelta(days=store.config.audit_days)
+    with store.database.write("purging the audit trail") as connection:
+        return connection.execute(delete(audit).where(audit.c.at < oldest)).rowcount
+
+
+def _old_archive(store: ConversationStore, now: datetime) -> int:
+    oldest = shanghai_time(now - timedelta(days=store.config.archive_days))
+    with store.database.write("purging the archive") as connection:
+        gone = delete(request_archive).where(request_archive.c.received_at < oldest)
+        return connection.execute(gone).rowcount
+
+
+def _old_logs(folder: Path, now: datetime, days: int) -> int:
+    """Delete files last written more than `days` ago. A folder that is not there has none."""
+    oldest = (now - timedelta(days=days)).timestamp()
+    old = [file for file in folder.glob("*") if file.is_file() and file.stat().st_mtime < oldest]
+    for file in old:
+        file.unlink(missing_ok=True)
+    return len(old)
