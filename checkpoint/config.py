@@ -59,6 +59,33 @@ class ContextConfig:
             raise ConfigError("KEEP_TURNS", f"{self.keep_turns} is below 1", "Give 1 or more, or unset it")
 
 
+# Name, default and meaning, for the documentation's table.
+CONTEXT_SETTINGS = (
+    (
+        "BUSINESS_ASSISTANT_HOME",
+        "`~/.local/state/business-assistant`",
+        "The data folder: knowledge, and the embedded server where no `REDIS_URL` is set.",
+    ),
+    (
+        "REDIS_URL",
+        "unset",
+        "A server of your own: `redis://`, `rediss://`, `unix://`, `redis+sentinel://HOSTS/MASTER`, "
+        "`redis+cluster://HOSTS`. Unset: the embedded one.",
+    ),
+    (
+        "REDIS_CONTEXT_TTL_SECONDS",
+        f"`{DEFAULT_TTL_SECONDS}`",
+        "How long a conversation lives after its last write.",
+    ),
+    ("CONTEXT_KEY_PREFIX", f"`{DEFAULT_PREFIX}`", "What the keys of the thread hashes begin with."),
+    ("CONTEXT_AES_KEY", "unset", "16, 24 or 32 bytes (text, `hex:…` or `base64:…`): encrypts checkpoints."),
+    (
+        "KEEP_TURNS",
+        "unset",
+        "Turns whose checkpoints are kept; unset keeps all until the conversation expires.",
+    ),
+)
+
 AES_REMEDY = "Give 16, 24 or 32 bytes: as text, or as hex:<digits>, or as base64:<text>"
 
 

@@ -9,6 +9,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from checkpoint import ContextConfig, load_context_config
+from checkpoint.config import CONTEXT_SETTINGS
 
 Spec = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -87,13 +88,14 @@ def load_settings(env: Mapping[str, str] | None = None, *, dotenv: Path | None =
 
 
 def settings_table() -> str:
-    """The documentation's table of settings, made from the fields."""
-    lines = ["| setting | default | what it does |", "|---|---|---|"]
+    """The documentation's table of settings, made from the fields and from the saver's own."""
+    rows = [*CONTEXT_SETTINGS]
     for field in Settings.model_fields.values():
         if field.title:
             default = "unset" if field.default in (None, ()) else f"`{field.default}`"
-            lines.append(f"| `{field.title}` | {default} | {field.description} |")
-    return "\n".join(lines)
+            rows.append((field.title, default, field.description or ""))
+    lines = [f"| `{name}` | {default} | {meaning} |" for name, default, meaning in rows]
+    return "\n".join(["| setting | default | what it does |", "|---|---|---|", *lines])
 
 
 def _environment(dotenv: Path) -> dict[str, str]:

@@ -1,0 +1,71 @@
+"""Settings: defaults, names in every refusal, no secret shown, and a page that is never stale."""
+
+from pathlib import Path
+
+import pytest
+
+from checkpoint.errors import ConfigError
+from graph.settings import Settings, SettingsError, load_settings, settings_table
+
+
+def test_an_empty_environment_is_enough() -> None:
+    settings = load_settings({})
+    assert (settings.history_max_turns, settings.history_max_bytes, settings.follow_up) == (
+        8,
+        6000,
+        "confirm",
+    )
+    assert settings.context.url is None
+    assert settings.context.ttl_seconds == 15 * 24 * 3600
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HISTORY_MAX_TURNS", "-1"),
+        ("HISTORY_MAX_TURNS", "eight"),
+        ("HISTORY_MAX_BYTES", "1e99"),
+        ("FOLLOW_UP", "guess"),
+        ("MAX_WORKERS", "0"),
+        ("ON_DISCONNECT", "explode"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        load_settings({name: value})
+
+
+@pytest.mark.parametrize("name", ["REDIS_CONTEXT_TTL_SECONDS", "KEEP_TURNS", "CONTEXT_AES_KEY"])
+def test_the_savers_settings_are_refused_by_name_too(name: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        load_settings({name: "0"})
+
+
+def test_no_secret_is_shown() -> None:
+    secrets = {
+        "OPENAI_API_KEY": "sk-geheim",
+        "JWT_SECRET": "geheim",
+        "REDIS_URL": "redis://:geheim@localhost",
+    }
+    shown = repr(load_settings({**secrets, "CONTEXT_AES_KEY": "geheim-geheim-16"}))
+    assert "geheim" not in shown
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings({}).max_workers = 3  # type: ignore[misc]
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = tmp_path / ".env"
+    written.write_text("HISTORY_MAX_TURNS=3\nHISTORY_MAX_BYTES=100\n")
+    monkeypatch.setenv("HISTORY_MAX_BYTES", "200")
+    settings = load_settings(dotenv=written)
+    assert (settings.history_max_turns, settings.history_max_bytes) == (3, 200)
+
+
+def test_every_setting_is_documented() -> None:
+    from scripts.settings_page import published
+
+    assert published() == settings_table(), "run: python -m scripts.settings_page"
+    assert all(field.title for name, field in Settings.model_fields.items() if name != "context")
