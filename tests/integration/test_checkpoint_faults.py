@@ -263,7 +263,7 @@ async def test_a_lost_reply_is_asked_for_again(
 
 
 async def test_a_server_that_falls_silent(make_any_saver: Any, proxy: Any) -> None:
-    saver = make_any_saver(url=proxy.url, timeout_seconds=0.2, connect_timeout_seconds=0.2)
+    saver = make_any_saver(url=proxy.url, timeout_seconds=1, connect_timeout_seconds=1)
     await put(saver)
     proxy.hold.set()
     with pytest.raises(CheckpointUnavailable, match="did not answer in time"):
@@ -274,7 +274,7 @@ async def test_a_server_that_falls_silent(make_any_saver: Any, proxy: Any) -> No
 
 def test_a_silent_server_under_many_threads(proxy: Any) -> None:
     """Every thread gets its error, and all of them recover without a restart."""
-    config = ContextConfig(url=proxy.url, timeout_seconds=0.2, connect_timeout_seconds=0.2)
+    config = ContextConfig(url=proxy.url, timeout_seconds=1, connect_timeout_seconds=1)
     with RedisContextSaver(config) as saver:
         for number in range(32):
             put_sync(saver, "1", 10 + number, f"t{number}")

@@ -14,6 +14,7 @@ from langgraph.checkpoint.conformance.test_utils import (
 from checkpoint import ContextConfig, LeaseLostError, RedisContextSaver
 from checkpoint.layout import context_key, sibling_key
 from checkpoint.requests import RequestRecord
+from checkpoint.wire import exchange
 
 PREFIX = ContextConfig(url="redis://x").key_prefix
 KEY = context_key(PREFIX, "t")
@@ -155,6 +156,23 @@ async def test_after_expiry_in_a_turn_all_values_are_stored_again(
     assert 0 < redis_client.ttl(KEY) <= 1296000
     await put(any_saver, "3", "mine", size, parent="2")
     assert (await any_saver.aget_tuple(generate_config("t"))).checkpoint["channel_values"]["old"] == "kept"
+
+
+@SIZES
+def test_a_crash_between_the_two_tries_leaves_nothing_without_a_ttl(
+    saver: RedisContextSaver, redis_client: redis.Redis, size: int
+) -> None:
+    """The first try finds that values are gone; whoever dies then must not leave what it had staged."""
+    checkpoint = generate_checkpoint(
+        checkpoint_id="2",
+        channel_values={"new": "n" * size, "old": "kept"},
+        channel_versions={"new": "2", "old": "1"},
+    )
+    plan = saver.plans.put(
+        saver.serde, generate_config("t", checkpoint_id="1"), checkpoint, generate_metadata(), {"new": "2"}
+    )
+    assert saver.wire.run(exchange(next(plan))) == [b"gone"]
+    assert redis_client.keys() == []
 
 
 async def test_late_writes_do_not_stand_for_the_values(any_saver: Any, redis_client: redis.Redis) -> None:
