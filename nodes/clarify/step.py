@@ -92,13 +92,14 @@ class Clarifier:
         """A picked suggestion or a typed question becomes the question; bare slots complete the old one."""
         options = (state.get("suggestions") or {"options": []})["options"]
         option = option_picked(reply, options)
-        if option is not None and option["value"]:
-            return self._restate(state, option["value"], "confirmed")
-        if option is not None:  # "something else": the same question, openly
+        if option is not None and not option["value"]:  # "something else": the same question, openly
             nothing: Suggestions = {"options": [], "degraded": False}
             return {**self._show(state, {**pending, "reply": None}), "suggestions": nothing}
-        if answers_itself(read):
+        # A whole question is itself, also where a suggestion happens to quote it.
+        if answers_itself(read) and ordinal(reply) is None and (option is None or option["value"] != reply):
             return self._restate(state, reply, "typed")
+        if option is not None:
+            return self._restate(state, option["value"], "confirmed")
         slots = slots_of(read)
         if slots and read["kind"] in ("fact", "comparison", "narrative") and "reference" not in read["needs"]:
             intent: Intent = {**state["intent"], "needs": list(_FACT_SLOTS)}

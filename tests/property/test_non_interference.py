@@ -217,6 +217,18 @@ def test_no_earlier_request_of_a_real_thread_shapes_a_decision(
     holds()
 
 
+@pytest.mark.parametrize(
+    "reply", ["门户上传附件最大是多少", "上传附件最大是多少", "门户上传附件最大是多少？"]
+)
+def test_a_typed_question_is_never_taken_for_a_suggestion_that_quotes_it(world: World, reply: str) -> None:
+    history = [["门户上传附件最大是多少？", "单个附件最大为20MB。"]]
+    check_decisions(world, ["那超过以后返回什么错误码？", reply], [history])
+    talk = world.talk()
+    talk.plant(history)
+    talk.say("那超过以后返回什么错误码？")
+    assert reply.rstrip("？") in talk.state()["suggestions"]["options"][0]["label"]
+
+
 def test_what_is_compared_is_there(fresh: Any) -> None:
     """The probes reach what they are meant to reach, or equality would mean nothing."""
     kinds = {name: [step.get("kind") for step in fresh(name, "confirm", "reciting")][-1] for name in PROBES}
