@@ -177,7 +177,24 @@ def _constants(registry: StateRegistry) -> str:
         pairs = domain.model.other_names.items()
         lines += ["\t" + line for line in _aligned((f'"{other}":', f'"{own}",') for other, own in pairs)]
         lines.append("\t},")
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([*lines, "}", "", *_tables(registry)])
+
+
+def _tables(registry: StateRegistry) -> list[str]:
+    return [
+        "// contractTypes are the contracts by domain.",
+        "var contractTypes = map[string]any{",
+        *_aligned(
+            (f'"{domain.name}":', f"ContextContractOf[{domain.model.__name__}]{{}},") for domain in registry
+        ),
+        "}",
+        "",
+        "// commonFields are those that every state has; none of them is a slot.",
+        "var commonFields = map[string]bool{",
+        *_aligned((f'"{name}":', "true,") for name in DialogueState.model_fields),
+        "}",
+        "",
+    ]
 
 
 def _aligned(rows: Any) -> list[str]:

@@ -4,7 +4,6 @@ The JSON Schema, the Go structs and the checks on both sides are made from these
 is empty; a nullable text that is "" is null, since that is what a Go zero value sends.
 """
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -18,7 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from api.contract.aliases import Aliases
 from nodes.gate import BadTextError, check_text
@@ -60,14 +59,19 @@ def _null_if_blank(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-def _plain_values(extra: Mapping[str, Any]) -> None:
+_NOT_FLAT = PydanticCustomError("profile_value", "must be a scalar or a list of scalars")
+
+
+def _fault_in_extra(name: str, value: Any) -> PydanticCustomError | None:
     """A profile is open, but flat: a scalar or a list of scalars under each name."""
-    for name, value in extra.items():
-        _sound(name)
-        for item in value if isinstance(value, list) else [value]:
-            if not isinstance(item, str | int | float | None):
-                raise PydanticCustomError("profile_value", "must be a scalar or a list of scalars")
-            _sound(item if isinstance(item, str) else "")
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, str | int | float | None):
+            return _NOT_FLAT
+        try:
+            _sound(name + (item if isinstance(item, str) else ""))
+        except PydanticCustomError as error:
+            return error
+    return None
 
 
 Text = Annotated[str, AfterValidator(_sound)]
@@ -137,7 +141,7 @@ class DialogueState(Wire):
         unknown = [at for at, name in enumerate(names) if name in common or name not in cls.model_fields]
         if unknown:
             raise ValidationError.from_exception_data(
-                cls.__name__, [{"type": _UNKNOWN_SLOT, "loc": (at,), "input": None} for at in unknown]
+                cls.__name__, [InitErrorDetails(type=_UNKNOWN_SLOT, loc=(at,), input=None) for at in unknown]
             )
         return list(dict.fromkeys(names))
 
@@ -160,7 +164,10 @@ class UserProfile(Wire):
 
     @model_validator(mode="after")
     def _is_flat(self) -> "UserProfile":
-        _plain_values(self.model_extra or {})
+        judged = [(name, _fault_in_extra(name, value)) for name, value in (self.model_extra or {}).items()]
+        faults = [InitErrorDetails(type=fault, loc=(name,), input=None) for name, fault in judged if fault]
+        if faults:
+            raise ValidationError.from_exception_data("UserProfile", faults)
         return self
 
 
@@ -270,7 +277,7 @@ class ContextAnswerMeta(Wire):
 
     context_version: str = Field(description="The version that is spoken here.")
     request_id: str
-    status: str = Field(description="completed, or needs_input when the question lacks something.")
+    status: str = Field(description="completed, or needs_input while something is asked back.")
     kind: str = Field(description="narrative, fact, comparison, not_found, refused, ... or question.")
     language: str
     degraded: bool

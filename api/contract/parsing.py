@@ -5,7 +5,8 @@ newer minor version, and are faults otherwise.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -85,16 +86,23 @@ def read_json(body: bytes | str) -> dict[str, Any]:
     """One object; a key given twice, NaN and Infinity are refused. Integers are exact at any size."""
     try:
         text = body.decode("utf-8") if isinstance(body, bytes) else body
-        sent = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except _TwiceError as twice:
-        raise ContractError([Fault(twice.key[:MAX_PATH], "duplicate_key", "is given twice")]) from None
-    except (ValueError, RecursionError):
+        sent = json.loads(text, object_pairs_hook=_Object.of, parse_constant=_no_constant)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:
         raise MalformedError([Fault("", "malformed_json", "must be one JSON object in UTF-8")]) from None
     if not isinstance(sent, dict):
         raise ContractError([Fault("", "object", "must be an object")])
     if _is_deeper(sent, MAX_DEPTH):
-        raise ContractError([Fault("", "too_deep", f"must not nest deeper than {MAX_DEPTH} levels")])
+        raise _too_deep()
+    twice = list(_given_twice(sent, ()))
+    if twice:
+        raise ContractError([Fault(path_of(place), "duplicate_key", "is given twice") for place in twice])
     return sent
+
+
+def _too_deep() -> "ContractError":
+    return ContractError([Fault("", "too_deep", f"must not nest deeper than {MAX_DEPTH} levels")])
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
@@ -104,19 +112,28 @@ def _is_deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
 
 
-class _TwiceError(Exception):
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+class _Object(dict[str, Any]):
+    """A JSON object that knows which keys it was given more than once."""
+
+    twice: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> "_Object":
+        found = cls(pairs)
+        if len(found) < len(pairs):
+            counts = Counter(key for key, _ in pairs)
+            found.twice = tuple(key for key, count in counts.items() if count > 1)
+        return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _TwiceError(key)
-        found[key] = value
-    return found
+def _given_twice(value: Any, place: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
+    if isinstance(value, _Object):
+        yield from ((*place, key) for key in value.twice)
+        for key, item in value.items():
+            yield from _given_twice(item, (*place, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _given_twice(item, (*place, at))
 
 
 def _no_constant(_name: str) -> Any:

@@ -281,7 +281,7 @@ def _meta(turn: ContractTurn, reading: Reading, run: _Graph, result: TurnResult 
     return ContextAnswerMeta(
         context_version=str(SPOKEN),
         request_id=turn.origin.request_id,
-        status=result.status if result else "needs_input",
+        status="completed" if reading.advanced.next_question is None and _is_done(result) else "needs_input",
         kind=answer["kind"] if answer else "question",
         language=reading.language,
         degraded=result.degraded if result else False,
@@ -296,6 +296,10 @@ def _meta(turn: ContractTurn, reading: Reading, run: _Graph, result: TurnResult 
         ignored_fields=list(turn.parsed.ignored),
         usage=ModelUsage(**usage) if usage else None,
     )
+
+
+def _is_done(result: TurnResult | None) -> bool:
+    return result is not None and result.status == "completed"
 
 
 def digest(reading: Reading, decided: str | None) -> str:

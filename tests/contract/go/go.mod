@@ -1,0 +1,3 @@
+module businessassistant
+
+go 1.18
