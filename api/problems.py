@@ -56,6 +56,8 @@ PROBLEMS: dict[str, Kind] = {
     "message_id_reused": Kind(
         422, "Message id reused", "This client_message_id was sent with another message before; use a new id."
     ),
+    "invalid_cursor": Kind(422, "Invalid cursor", "This cursor is not of this listing; start without one."),
+    "name_taken": Kind(409, "Name taken", "There is a conversation of this name; use it or another name."),
     "pool_full": Kind(429, "Too many requests", "All workers are busy; try again shortly.", True),
     "processing_failed": Kind(
         500, "Processing failed", "The request could not be processed; send /retry to try again.", True
@@ -72,6 +74,15 @@ PROBLEMS: dict[str, Kind] = {
     "internal_error": Kind(500, "Internal error", "An unexpected fault; the log has it by request_id.", True),
     "store_unavailable": Kind(
         503, "Store unavailable", "The conversation store does not answer; try again shortly.", True
+    ),
+    "database_unavailable": Kind(
+        503, "Database unavailable", "The conversation database does not answer; try again shortly.", True
+    ),
+    "database_read_only": Kind(
+        503, "Database read-only", "The conversation database cannot be written now; try again later.", True
+    ),
+    "database_full": Kind(
+        503, "Database full", "The conversation database has no room left; try again later.", True
     ),
     "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True),
 }

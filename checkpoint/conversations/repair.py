@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from checkpoint.conversations.errors import ConversationNotFoundError
-from checkpoint.conversations.rows import Conversation, Reply
+from checkpoint.conversations.rows import Conversation, Reply, StoredMessage
 from checkpoint.conversations.store import ConversationStore
 
 
@@ -54,12 +54,11 @@ def repair(
 
 def settle(
     store: ConversationStore, conversation: Conversation, request_id: str, ended: Ended | None
-) -> None:
-    """Write down how a request ended: an answer, an interrupted answer, or the mark of a failure."""
+) -> StoredMessage | None:
+    """Write down how a request ended. -> its answer, whole or interrupted; None: the question is marked."""
     owner, identity = conversation.owner, conversation.id
     if ended is None or ended.status in ("failed", "incomplete"):
         store.mark_failed(owner, identity, request_id)
-    else:
-        # The text of an answer can be gone while its record is not: it is then left out, never made up.
-        reply = ended.reply or Reply("", status="PARTIAL")
-        store.save_reply(owner, identity, request_id, reply)
+        return None
+    # The text of an answer can be gone while its record is not: it is then left out, never made up.
+    return store.save_reply(owner, identity, request_id, ended.reply or Reply("", status="PARTIAL"))

@@ -113,7 +113,7 @@ def save_question(
         return add_message(connection, held.id, _question_row(question, stamp)), None
     if known.content != storable(question.content):
         raise MessageIdReusedError(held.id)
-    answer = answer_to(connection, known)
+    answer = answer_to(connection, held.id, known.request_id or "")
     if answer:
         return known, answer
     again = (
@@ -174,10 +174,8 @@ def unanswered(connection: Connection, conversation_id: UUID) -> list[StoredMess
     ]
 
 
-def answer_to(connection: Connection, question: StoredMessage) -> StoredMessage | None:
-    sought = select(message).where(
-        _of_request(question.conversation_id, question.request_id or ""), message.c.role == "ASSISTANT"
-    )
+def answer_to(connection: Connection, conversation_id: UUID, request_id: str) -> StoredMessage | None:
+    sought = select(message).where(_of_request(conversation_id, request_id), message.c.role == "ASSISTANT")
     row = connection.execute(sought).mappings().one_or_none()
     return message_of(row) if row else None
 

@@ -1,0 +1,216 @@
+"""What a request leaves in the durable record, and how the record catches up with its thread.
+
+The question is saved before anything else is done, the answer after the thread holds it. So whatever breaks
+off in between, the thread knows what became of the request, and the next read or question writes it down.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from api import takeover
+from api.leases import LeaseKeeper
+from api.problems import Refusal
+from checkpoint.conversations.errors import (
+    BadCursorError,
+    ConversationNotFoundError,
+    ConversationStoreError,
+    MessageIdReusedError,
+    MessageNotFoundError,
+    NameTakenError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+from checkpoint.conversations.repair import Ended, repair, settle
+from checkpoint.conversations.rows import Conversation, Owner, Question, Reply, StoredMessage
+from checkpoint.conversations.sources import MaySee, language_of, remembering, show
+from checkpoint.conversations.store import ConversationStore
+from graph.compose import Assistant
+from graph.run import TurnResult, config_for, result_of
+from nodes.contracts import Caller
+
+STEPS_SEARCHED = 200  # of a thread's newest, for the outcome of a request that is no longer its last
+
+REFUSALS: tuple[tuple[type[ConversationStoreError], str], ...] = (
+    (ConversationNotFoundError, "not_found"),
+    (MessageNotFoundError, "not_found"),
+    (MessageIdReusedError, "message_id_reused"),
+    (NameTakenError, "name_taken"),
+    (BadCursorError, "invalid_cursor"),
+    (StoreReadOnlyError, "database_read_only"),
+    (StoreFullError, "database_full"),
+)
+
+
+def refusal_of(error: ConversationStoreError) -> Refusal:
+    """One table from the store's errors to problems."""
+    code = next((code for kind, code in REFUSALS if isinstance(error, kind)), "database_unavailable")
+    return Refusal(code, retry_after=2 if code.startswith("database") else None)
+
+
+def owner_of(caller: Caller) -> Owner:
+    return Owner(caller.tenant, caller.user)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A request's question as saved. `answer` is there when the same message was answered before."""
+
+    conversation: Conversation
+    question: StoredMessage
+    answer: StoredMessage | None
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The SQL side of requests. Called from worker threads; holds no connection between two calls."""
+
+    store: ConversationStore
+    assistant: Assistant
+    keeper: LeaseKeeper
+    thread_of: Callable[[Caller, str], str]
+    after_turn: Callable[[Conversation, Caller], None] = lambda _conversation, _caller: None
+
+    def open(
+        self, caller: Caller, name: str, question: Question, conversation_id: UUID | None = None
+    ) -> Entry:
+        """Save the question, under the thread's lease. What broke off before it is mended first.
+
+        Raises ConversationStoreError and CheckpointUnavailable; nothing is half-written.
+        """
+        owner = owner_of(caller)
+        known = self.store.find(owner, name) if conversation_id is None else None
+        held = self.store.get(owner, conversation_id) if conversation_id else known
+        if held:
+            thread_id = self.thread_of(caller, held.external_id)
+            repair(self.store, held, thread_id, self.ended, running=question.request_id)
+        saved = self.store.save_question(
+            owner,
+            question,
+            name=name,
+            knowledge_base=caller.knowledge_base,
+            conversation_id=conversation_id,
+        )
+        return Entry(saved.conversation, saved.message, saved.answer)
+
+    def close(self, entry: Entry, caller: Caller, request_id: str, result: TurnResult) -> dict[str, Any]:
+        """Save how the request ended. -> the ids of its rows, for the `done` event.
+
+        Raises ConversationNotFoundError when the conversation was deleted meanwhile.
+        """
+        answer = settle(self.store, entry.conversation, request_id, ended_by(result))
+        self.after_turn(entry.conversation, caller)
+        return ids_of(entry, answer)
+
+    def told_before(self, entry: Entry, caller: Caller, thread_id: str) -> dict[str, Any]:
+        """The `done` event of a message that was answered before, as its answer may be shown now."""
+        answer = cast(StoredMessage, entry.answer)
+        shown = show(answer.content, answer.sources, self.may_see(caller), language_of(answer.content))
+        told = {"kind": None, "text": shown.content, "citations": shown.sources}
+        return {
+            "request_id": answer.request_id,
+            "thread_id": thread_id,
+            "status": "completed" if answer.status == "COMPLETE" else "stopped",
+            "input_kind": "unknown",
+            "error_code": None,
+            "degraded": False,
+            "original_question": entry.question.content,
+            "standalone_question": entry.question.standalone_question,
+            "answer": told,
+            "text": shown.content,
+            "usage": None,
+            **ids_of(entry, answer),
+        }
+
+    def shown(self, stored: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        """A stored `done` event as it may be told again now: a withdrawn source takes its answer along."""
+        answer = stored.get("answer")
+        if not answer or not answer.get("citations"):
+            return stored
+        told = show(answer["text"], answer["citations"], self.may_see(caller), language_of(answer["text"]))
+        if not told.is_withdrawn:
+            return stored
+        told_answer = {**answer, "text": told.content, "citations": told.sources}
+        return {**stored, "answer": told_answer, "text": told.content}
+
+    def may_see(self, caller: Caller) -> MaySee:
+        """Asked anew for every use; within one, once a source."""
+        return remembering(lambda keys: self.assistant.services.may_see(caller, keys))
+
+    def mend(self, held: Conversation, caller: Caller) -> int:
+        """Catch up with the thread before a read. While a request runs, there is nothing to mend yet."""
+        if not self.store.unanswered(held.id):
+            return 0
+        thread_id = self.thread_of(caller, held.external_id)
+        if self.keeper.is_held(thread_id):
+            return 0
+        return repair(self.store, held, thread_id, self.ended)
+
+    def ended(self, thread_id: str, request_id: str) -> Ended | None:
+        """How a request ended, from its thread: its state, then its record."""
+        result = self._result(thread_id, request_id)
+        if result:
+            return ended_by(result)
+        for record in self.assistant.saver.list_requests(thread_id):
+            if record["request_id"] == request_id:
+                status = record["status"]
+                return Ended("incomplete" if status == "running" else status)
+        return None
+
+    def _result(self, thread_id: str, request_id: str) -> TurnResult | None:
+        config = config_for(thread_id)
+        newest = self.assistant.graph.get_state(config).values
+        if not newest:
+            return None
+        if (newest.get("outcome") or {}).get("message_id") == request_id:
+            return result_in(newest, request_id)
+        steps = self.assistant.graph.get_state_history(config, limit=STEPS_SEARCHED)
+        found = (result_in(step.values, request_id) for step in steps)
+        return next((result for result in found if result), None)
+
+
+def ids_of(entry: Entry, answer: StoredMessage | None) -> dict[str, Any]:
+    return {
+        "conversation_id": str(entry.conversation.id),
+        "user_message_id": str(entry.question.id),
+        "assistant_message_id": str(answer.id) if answer else None,
+    }
+
+
+def result_in(state: Mapping[str, Any], request_id: str) -> TurnResult | None:
+    """The request's result if it ended in this state; a user's stop closes the answer, not the outcome."""
+    result = takeover.finished_result(state, request_id)
+    if result:
+        return result
+    outcome, answer = state.get("outcome"), state.get("answer")
+    if outcome and outcome["message_id"] == request_id and answer and answer.get("partial"):
+        return result_of(dict(state), outcome, "stopped")
+    return None
+
+
+def ended_by(result: TurnResult) -> Ended:
+    """What the record keeps of a result. A failure keeps nothing: half an answer is none."""
+    if result.status in ("failed", "incomplete"):
+        return Ended(result.status)
+    return Ended(result.status, reply_of(result))
+
+
+def reply_of(result: TurnResult) -> Reply:
+    usage = result.usage
+    return Reply(
+        content=result.text or result.partial_text or "",
+        status="PARTIAL" if result.status == "stopped" else "COMPLETE",
+        sources=list(result.answer["citations"]) if result.answer else [],
+        standalone_question=result.standalone_question,
+        model=usage["model"] if usage else None,
+        prompt_tokens=usage["prompt_tokens"] if usage else None,
+        completion_tokens=usage["completion_tokens"] if usage else None,
+    )
+
+
+def data_of(wire: bytes) -> dict[str, Any]:
+    """The data of one event as it was sent."""
+    data: dict[str, Any] = json.loads(wire.decode().split("data: ", 1)[1])
+    return data
