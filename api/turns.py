@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from uuid import UUID
 
 import structlog
 from langgraph.runtime import RunControl
@@ -24,8 +25,11 @@ from api import records, takeover
 from api.edge import Origin
 from api.events import Feed
 from api.leases import Claim, ClaimedError, Lease, LeaseKeeper, ThreadBusyError
+from api.ledger import Entry, Ledger, refusal_of
 from api.problems import Refusal, problem_body
 from api.workers import Slot, WorkerPool
+from checkpoint.conversations.errors import ConversationNotFoundError, ConversationStoreError
+from checkpoint.conversations.rows import Question
 from checkpoint.errors import CheckpointUnavailable, LeaseLostError
 from graph.compose import Assistant
 from graph.run import ResetEvent, StageEvent, TokenEvent, TurnEvent, TurnResult, config_for, stream_turn
@@ -53,6 +57,8 @@ class Ask:
     caller: Caller
     origin: Origin
     client_message_id: str | None = None
+    name: str | None = None  # what the caller calls the conversation; the thread's own id when not given
+    conversation_id: UUID | None = None  # of a conversation that must exist
 
     @property
     def claim(self) -> Claim | None:
@@ -160,12 +166,14 @@ class Desk:
         *,
         run_turn: StreamTurn = stream_turn,
         stop_on_disconnect: bool = False,
+        ledger: Ledger | None = None,
     ) -> None:
         self._assistant = assistant
         self._keeper = keeper
         self.pool = pool
         self._run_turn = run_turn
         self._stop_on_disconnect = stop_on_disconnect
+        self._ledger = ledger
         self._runs = Runs()
         self._followers: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -188,6 +196,8 @@ class Desk:
             raise Refusal("thread_busy", retry_after=1) from None
         except CheckpointUnavailable:
             raise Refusal("store_unavailable", retry_after=2) from None
+        except ConversationStoreError as error:
+            raise refusal_of(error) from None
         raise Refusal("pool_full", retry_after=1)
 
     def stop(self, thread_id: str) -> bool:
@@ -280,7 +290,8 @@ class Desk:
 
     def _stored(self, run: Run, outcome: bytes | None) -> dict[str, Any]:
         if outcome:
-            return self._decode(outcome)
+            stored = self._decode(outcome)
+            return self._ledger.shown(stored, run.ask.caller) if self._ledger else stored
         for record in self._assistant.saver.list_requests(run.ask.thread_id):
             if record["request_id"] == run.request_id:
                 return _faded(dict(record))
@@ -295,6 +306,8 @@ class Desk:
             ending = self._process_leased(run)
         except (ThreadBusyError, ClaimedError, CheckpointUnavailable, LeaseLostError) as error:
             refusal, ending = error, run.error("store_unavailable")
+        except ConversationStoreError as error:
+            refusal, ending = error, run.error(refusal_of(error).code)
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
             refusal = error
             _log_fault("worker_fault", run, error)
@@ -330,6 +343,9 @@ class Desk:
             received_at=run.ask.origin.received_at,
             started_at=run.started_at,
         )
+        entry = self._open_entry(run)
+        if entry and entry.answer:
+            return self._tell_again(run, lease, entry)
         self._assistant.saver.put_request(records.running(started), lease=lease.token)
         lease.begin()
         run.accept()
@@ -338,14 +354,42 @@ class Desk:
             seconds = time.monotonic() - run.began
             record = records.ended(started, result, finished_at=self._assistant.clock(), seconds=seconds)
             self._assistant.saver.put_request(record, lease=lease.token)
-        except LeaseLostError:
+            ids = self._close_entry(run, entry, result)
+        except (LeaseLostError, ConversationNotFoundError):
             return run.error("lease_lost")
         except CheckpointUnavailable:
             return run.error("store_unavailable")
+        except ConversationStoreError as error:
+            # The thread has the answer; the same message sent again, or the next read, saves it.
+            return run.error(refusal_of(error).code)
         log.info("request_ended", request_id=run.request_id, **_logged(record))
-        stored = outcome_of(run, result, record)
+        stored = {**outcome_of(run, result, record), **ids}
         if lease.claim:
             lease.conclude(self._encode(stored))
+        return ("done", stored)
+
+    def _open_entry(self, run: Run) -> Entry | None:
+        """Save the question before anything is done with it."""
+        if self._ledger is None:
+            return None
+        ask = run.ask
+        trace = ask.origin.trace or run.request_id
+        question = Question(run.request_id, ask.message, ask.client_message_id, trace)
+        return self._ledger.open(ask.caller, ask.name or ask.thread_id, question, ask.conversation_id)
+
+    def _close_entry(self, run: Run, entry: Entry | None, result: TurnResult) -> dict[str, Any]:
+        if self._ledger is None or entry is None:
+            return {}
+        return self._ledger.close(entry, run.ask.caller, run.request_id, result)
+
+    def _tell_again(self, run: Run, lease: Lease, entry: Entry) -> Ending:
+        """The answer that this very message got before, when only the durable record remembers it."""
+        assert self._ledger is not None  # noqa: S101 - an entry comes from it
+        stored = self._ledger.told_before(entry, run.ask.caller, run.ask.thread_id)
+        lease.begin()
+        run.accept()
+        tell_outcome(run.feed, stored)
+        lease.conclude(self._encode(stored))
         return ("done", stored)
 
     def _answer(self, run: Run, lease: Lease) -> TurnResult:
