@@ -31,15 +31,19 @@ from api.bodies import (
     WindowMessage,
     WindowView,
 )
+from api.conversations import ConversationParts, conversations_router, delete_named
 from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
+from api.ledger import Ledger, refusal_of
 from api.logs import log_as_json
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
 from api.sweeper import Sweeper
 from api.turns import Ask, Desk, StreamTurn
 from api.workers import WorkerPool
+from checkpoint.conversations.errors import ConversationStoreError
+from checkpoint.conversations.store import ConversationStore, open_store
 from checkpoint.errors import CheckpointUnavailable
 from checkpoint.requests import sweep
 from graph.compose import Assistant, open_assistant, window_of
@@ -82,6 +86,7 @@ _ON_STORE = responses("store_unavailable")
 def create_app(
     assistant: Assistant,
     *,
+    store: ConversationStore | None = None,
     client: Any = None,
     run_turn: StreamTurn = stream_turn,
     lease_ms: int = LEASE_MS,
@@ -89,7 +94,8 @@ def create_app(
 ) -> FastAPI:
     """The door around one open assistant, which the caller opens and closes.
 
-    `client` is the Redis client for the leases; by default the saver's own.
+    `store` keeps the conversations; without one nothing is stored but the threads. `client` is the Redis
+    client for the leases; by default the saver's own.
     """
     config = assistant.saver.config
     keeper = LeaseKeeper(
@@ -97,12 +103,14 @@ def create_app(
         prefix=config.key_prefix,
         lease_ms=lease_ms,
     )
+    ledger = Ledger(store, assistant, keeper, thread_of) if store else None
     desk = Desk(
         assistant,
         keeper,
         WorkerPool(assistant.settings.max_workers),
         run_turn=run_turn,
         stop_on_disconnect=assistant.settings.on_disconnect == "stop",
+        ledger=ledger,
     )
 
     @asynccontextmanager
@@ -124,7 +132,10 @@ def create_app(
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     _add_chat(app, desk)
     app.include_router(ask_router(assistant, desk.pool))
-    _add_threads(app, assistant, keeper, desk)
+    parts = ConversationParts(ledger, desk) if ledger else None
+    _add_threads(app, assistant, keeper, desk, parts)
+    if parts:
+        app.include_router(conversations_router(parts))
     _add_health(app, assistant, keeper)
     _add_page(app)
     _add_problems(app)
@@ -155,6 +166,7 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
                 caller,
                 origin_of(request),
                 body.client_message_id,
+                name=body.thread_id,
             )
         )
         return EventStream(run.feed, request_id=run.request_id, on_abandoned=partial(desk.abandon, run))
@@ -169,7 +181,13 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
         return Stopping(thread_id=body.thread_id, stopping=stopping)
 
 
-def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: Desk) -> None:
+def _add_threads(
+    app: FastAPI,
+    assistant: Assistant,
+    keeper: LeaseKeeper,
+    desk: Desk,
+    parts: ConversationParts | None,
+) -> None:
     known = {**_ALWAYS, **_ON_STORE, **responses("not_found", "invalid_body")}
 
     def requests_of(thread_id: str) -> list[dict[str, Any]]:
@@ -203,6 +221,8 @@ def _add_threads(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, desk: 
 
     @app.delete("/api/threads/{thread_id:path}", status_code=204, responses=known, summary="Erase a thread")
     async def erase(thread_id: ThreadHere, caller: CallerHere) -> Response:
+        if parts and await run_in_threadpool(delete_named, parts, caller, thread_id):
+            return Response(status_code=204)
         if not await run_in_threadpool(desk.erase, thread_of(caller, thread_id)):
             raise Refusal("not_found")
         return Response(status_code=204)
@@ -246,6 +266,10 @@ def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(CheckpointUnavailable)
     async def unavailable(request: Request, _error: CheckpointUnavailable) -> Response:
         return reply(request, Refusal("store_unavailable", retry_after=2))
+
+    @app.exception_handler(ConversationStoreError)
+    async def unstored(request: Request, error: ConversationStoreError) -> Response:
+        return reply(request, refusal_of(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -373,6 +397,6 @@ def serve(
 ) -> None:
     """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
     check_bind(host, sign_in=settings.jwt_secret is not None)
-    with open_assistant(settings) as assistant:
+    with open_store(settings.conversations) as store, open_assistant(settings) as assistant:
         log_as_json(assistant.clock)
-        make_server(create_app(assistant), host, port, announce=announce).run()
+        make_server(create_app(assistant, store=store), host, port, announce=announce).run()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints,
 
 from checkpoint import ContextConfig, load_context_config
 from checkpoint.config import CONTEXT_SETTINGS
+from checkpoint.conversations.config import StoreConfig, load_store_config
 
 Spec = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -24,6 +25,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     context: ContextConfig = Field(exclude=True)
+    conversations: StoreConfig = Field(default_factory=StoreConfig, exclude=True)
     history_max_turns: int = Field(
         8, title="HISTORY_MAX_TURNS", ge=0, le=100, description="Turns a model sees of the conversation."
     )
@@ -76,7 +78,10 @@ class Settings(BaseModel):
 def load_settings(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) -> Settings:
     """From the mapping, else from `.env` overlaid by the process's environment. Raises SettingsError."""
     source = dict(env) if env is not None else _environment(dotenv or Path(".env"))
-    values: dict[str, Any] = {"context": load_context_config(source)}
+    values: dict[str, Any] = {
+        "context": load_context_config(source),
+        "conversations": load_store_config(source),
+    }
     for name, field in Settings.model_fields.items():
         raw = source.get(field.title or "")
         if raw:
