@@ -18,7 +18,15 @@ from nodes.answer.regulations import Named, is_named, without_titles
 from nodes.answer.sentences import SentenceBuffer, split_sentences
 from nodes.answer.tables import in_declared_units
 
-__all__ = ["Grounding", "SentenceBuffer", "Unsupported", "Verdict", "check_sentence", "split_sentences"]
+__all__ = [
+    "Grounding",
+    "SentenceBuffer",
+    "Unsupported",
+    "Verdict",
+    "check_sentence",
+    "cited_numbers",
+    "split_sentences",
+]
 
 What = Literal["citation", "figure", "regulation", "echo", "mark"]
 
@@ -102,6 +110,11 @@ _CITATION = re.compile(r"\[\s*C\s*\d+(?:\s*[,;、-]\s*C?\s*\d+)*\s*\]", re.IGNOR
 _LOOKS_LIKE_ONE = re.compile(
     r"[\[【(]\s*\\*C\s*\d[^\[\]【】()]*[\]】)]|[\[【]\s*\d{1,3}\s*[\]】]", re.IGNORECASE
 )
+
+
+def cited_numbers(text: str) -> list[int]:
+    """The passages that `text` cites, by number, each once, in ascending order."""
+    return sorted({number for match in _CITATION.finditer(text) for number in _numbers(match.group())})
 
 
 def _labels(available: int | Collection[str]) -> frozenset[int]:

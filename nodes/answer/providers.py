@@ -329,7 +329,7 @@ def load_provider(spec: str | None, *, base_url: str | None = None, api_key: str
     if spec is None or spec.strip() in ("", "extractive"):
         return ExtractiveProvider()
     kind, separator, rest = spec.strip().partition(":")
-    if not separator or not rest:
+    if not separator or not kind or not rest:
         raise ValueError(f"MODEL={spec!r} is not understood: use {_FORMS}")
     if kind == "openai":
         return _openai(rest, base_url, api_key)

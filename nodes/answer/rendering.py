@@ -12,6 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
 from typing import Literal
 
+from nodes.answer.grounding import cited_numbers
 from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
 from nodes.naming import period_label
 
@@ -163,9 +164,11 @@ def join_parts(parts: Sequence[tuple[str, str]], language: Language) -> str:
 
 def cited(text: str, passages: Sequence[Passage]) -> list[Citation]:
     """The citations that `text` makes, in label order, bound to document, version and passage hash."""
-    runs = re.findall(r"\[(C\d[^\]]*)\]", text)
-    numbers = sorted({int(number) for run in runs for number in re.findall(r"\d+", run)})
-    return [_citation(number, passages[number - 1]) for number in numbers if 1 <= number <= len(passages)]
+    return [
+        _citation(number, passages[number - 1])
+        for number in cited_numbers(text)
+        if 1 <= number <= len(passages)
+    ]
 
 
 def _citation(number: int, passage: Passage) -> Citation:
