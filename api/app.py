@@ -221,8 +221,10 @@ def _add_threads(
 
     @app.delete("/api/threads/{thread_id:path}", status_code=204, responses=known, summary="Erase a thread")
     async def erase(thread_id: ThreadHere, caller: CallerHere) -> Response:
-        if parts and await run_in_threadpool(delete_named, parts, caller, thread_id):
-            return Response(status_code=204)
+        if parts:
+            kept: bool = await run_in_threadpool(delete_named, parts, caller, thread_id)
+            if kept:
+                return Response(status_code=204)
         if not await run_in_threadpool(desk.erase, thread_of(caller, thread_id)):
             raise Refusal("not_found")
         return Response(status_code=204)
