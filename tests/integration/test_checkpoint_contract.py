@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-from checkpoint import AsyncRedisContextSaver, BadRequestError, ContextConfig, RedisContextSaver
+from checkpoint import AsyncRedisContextSaver, BadRequestError, ContextConfig, RedisContextSaver, erase
 from checkpoint.layout import context_key
 from checkpoint.saver import ContextSaver
 
@@ -482,6 +482,29 @@ async def test_prune_keeps_what_writers_need_meanwhile(any_saver: Any) -> None:
     found = await listed(any_saver, generate_config("t"))
     assert found[0].checkpoint["channel_values"] == {"step": 149, "old": "carried"}
     assert all(each.checkpoint["channel_values"]["old"] == "carried" for each in found)
+
+
+def test_prune_chooses_again_when_something_new_needs_the_doomed(saver: RedisContextSaver) -> None:
+    """A fork arrives between the choice and the deletion, and is rebuilt from a checkpoint that was chosen."""
+
+    def save(id_: str, parent: str | None, metadata: Any) -> None:
+        checkpoint = generate_checkpoint(checkpoint_id=id_, channel_versions={"log": id_})
+        saver.put(generate_config("t", checkpoint_id=parent), checkpoint, metadata, {"log": id_})
+
+    delta = generate_metadata(counters_since_delta_snapshot={"log": (1, 1)})
+    save("1", None, delta)
+    save("2", "1", generate_metadata())
+    choices: list[set[tuple[str, str]]] = []
+
+    def choose(stored: Any) -> set[tuple[str, str]]:
+        choices.append(erase.choose_older(stored))
+        if len(choices) == 1:
+            save("3", "1", delta)
+        return choices[-1]
+
+    saver.run(erase.erase(saver.plans, context_key(saver.config.key_prefix, "t"), choose))
+    assert choices == [{("", "1")}, {("", "2")}]
+    assert ids_of(list(saver.list(generate_config("t")))) == ["3", "1"]
 
 
 async def test_copy_is_whole_and_independent(any_saver: Any) -> None:

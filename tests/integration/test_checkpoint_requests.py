@@ -89,7 +89,10 @@ def test_the_sweeper_mends_what_nobody_holds(saver: RedisContextSaver, redis_cli
     saver.put_request(make_record("done", "gone", status="completed"))
     lease = sibling_key("lease", context_key(saver.config.key_prefix, "held"))
     redis_client.set(lease, "token", px=60_000)
+    key = context_key(saver.config.key_prefix, "gone")
+    redis_client.expire(key, 100)
     assert sweep(saver, now=lambda: NOW) == 1
+    assert redis_client.ttl(key) > 100  # a repair is a write
     records = {record["request_id"]: record for record in saver.scan_requests()}
     assert records["gone"] == make_record("gone", "gone", original_question="q") | {
         "status": "incomplete", "finished_at": "2026-01-31T08:05:09.123+08:00", "duration_ms": None,

@@ -228,7 +228,7 @@ def test_as_in_memory(redis_url: str, is_async: bool, is_long: bool, monkeypatch
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=400 if is_long else 25,
+            max_examples=150 if is_long else 25,
             stateful_step_count=50 if is_long else 30,
             deadline=None,
             suppress_health_check=list(HealthCheck),
