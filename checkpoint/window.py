@@ -33,7 +33,7 @@ MARKS: Mapping[str, Mapping[Language, str]] = {
 # What may pass as a mark of ours, as a citation of the current turn, or as a role header of a chat template.
 # An escape puts one more backslash between the two halves, so that it can be undone.
 _FORGEABLE = regex.compile(
-    r"(?P<head>)(?P<gap>\\*)(?P<tail>[⟦⟧])"
+    r"(?P<head>)(?<!\\)(?P<gap>\\*)(?P<tail>[⟦⟧])"
     r"|(?P<head>(?i:earlier turns omitted))(?P<gap>\\*)(?P<tail>\s*[:：])"
     r"|(?P<head>更早的)(?P<gap>\\*)(?P<tail>\s*\d+\s*轮已省略)"
     r"|(?P<head>[\[［【])(?P<gap>\\*)(?P<tail>\s*[CcＣｃ]\s*\d)"

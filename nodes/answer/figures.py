@@ -13,6 +13,7 @@ from nodes.answer.numerals import (
     CURRENCY_PREFIXES,
     ENGLISH,
     HAN,
+    LONGEST,
     MAGNITUDE_EN,
     MAGNITUDE_ZH,
     MONEY,
@@ -106,7 +107,30 @@ _QUARTERS: Mapping[str, int] = {
 
 def figures(text: str) -> list[Figure]:
     """All figures of `text` in order of place. List numbers at the start of a line or clause are none."""
-    return _Scan(_without_list_numbers(_NO_NUMBER.sub(" ", normalised(text)))).read()
+    return _scan(text).read()
+
+
+def figures_as_evidence(text: str) -> list[Figure]:
+    """The figures of `text`, and dates without a year once more with the year said before in the sentence."""
+    scan = _scan(text)
+    found = scan.read()
+    carried: list[Figure] = []
+    year, end = None, 0
+    for figure in found:
+        if _SENTENCE_END.search(scan.source, end, figure.start):
+            year = None
+        end = figure.end
+        if isinstance(figure, Date):
+            year = figure.year or year
+            carried += [replace(figure, year=year)] if figure.year is None and year else []
+    return [*found, *carried]
+
+
+_SENTENCE_END = re.compile(r"[。!?\n]")
+
+
+def _scan(text: str) -> "_Scan":
+    return _Scan(_without_list_numbers(_NO_NUMBER.sub(" ", normalised(text))))
 
 
 # Words with a numeral in them that count nothing.
@@ -302,13 +326,13 @@ def _noun(match: re.Match[str]) -> str:
 
 def _han_amount(match: re.Match[str]) -> list[Figure]:
     """A Chinese numeral with a unit. Characters before it that make it unreadable belong to another word."""
-    words = match["n"]
+    words = match["n"][-LONGEST:]
     at = next((at for at in range(len(words)) if han_value(words[at:]) is not None), None)
     if at is None or (match["unit"] is None and not _is_large(words[at:])):
         return []
     value, (unit, factor) = han_value(words[at:]) or Fraction(0), unit_of(match["unit"])
     is_weak = words[at:] == "一" or (unit in _TALLIES and value <= 10)
-    start = match.start("n") + at
+    start = match.end("n") - len(words) + at
     return [Amount(value * factor, unit, is_weak, noun=_noun(match), start=start, end=match.end())]
 
 
@@ -448,6 +472,7 @@ _AMOUNTS: tuple[tuple[str, Reader], ...] = (
     (rf"(?P<n>{ENGLISH})(?:[ -](?P<unit>{UNIT}))?", _english_amount),
 )
 _ADDRESSES: tuple[tuple[str, Reader], ...] = (
+    (r"\d(?:,?\d){40,}", _code),  # longer than any amount
     (r"https?://[^\s，。]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", _code),
     (r"(?<![\d-])(?:\+?86-?)?(?:0\d{2,3}-\d{7,8}|[48]00-\d{3,4}-\d{3,4}|1[3-9]\d{9})(?!\d)", _code),
 )

@@ -9,11 +9,11 @@ its passage.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from nodes.answer.figures import Amount, Code, Date, Figure, Ordinal, figures
-from nodes.answer.numerals import COUNTS, MONEY
+from nodes.answer.figures import Amount, Code, Date, Figure, Ordinal, figures, figures_as_evidence
+from nodes.answer.numerals import COUNTS, MONEY, collapsed
 from nodes.answer.regulations import Named, is_named, without_titles
 from nodes.answer.sentences import SentenceBuffer, split_sentences
 from nodes.answer.tables import in_declared_units
@@ -75,7 +75,7 @@ class Grounding:
 
     def check(self, sentence: str) -> Verdict:
         """The verdict on one sentence; its citations count for all of it."""
-        cited, bad, rest = _read_citations(sentence, self._labels)
+        cited, bad, rest = _read_citations(collapsed(sentence), self._labels)
         texts = [self._texts[at - 1] for at in cited if at <= len(self._texts)] or self._texts
         said = _Read(without_titles(rest))
         known = [text.named for text in (*texts, self._question)]
@@ -106,7 +106,7 @@ class Grounding:
 
 # Marks of the window and the prompt, and labels as an earlier answer shows them.
 _OUR_MARK = re.compile(r"[⟦⟧]|\[\\+C\d+\]")
-_CITATION = re.compile(r"\[\s*C\s*\d+(?:\s*[,;、-]\s*C?\s*\d+)*\s*\]", re.IGNORECASE)
+_CITATION = re.compile(r"\[\s*C\s*\d{1,4}(?:\s*[,;、-]\s*C?\s*\d{1,4})*\s*\]", re.IGNORECASE)
 _LOOKS_LIKE_ONE = re.compile(
     r"[\[【(]\s*\\*C\s*\d[^\[\]【】()]*[\]】)]|[\[【]\s*\d{1,3}\s*[\]】]", re.IGNORECASE
 )
@@ -153,9 +153,12 @@ def _numbers(label: str) -> list[int]:
 class _Read:
     """A text with what it names and states."""
 
+    read = staticmethod(figures)
+
     def __init__(self, text: str) -> None:
+        text = collapsed(text)
         self.named = Named(text)
-        self.figures = figures(self.named.rest)
+        self.figures = self.read(self.named.rest)
         self.says_less = bool(_LESS.search(text))
         self.lowered = text.casefold()
 
@@ -172,26 +175,15 @@ class _Read:
 class _Evidence(_Read):
     """A passage. Its titles may support a figure too, and its tables lend their units to bare numbers."""
 
+    read = staticmethod(figures_as_evidence)
+
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        more = (*in_declared_units(self.named.rest), *_with_carried_years(self.named.rest))
-        self._known = [*self.figures, *more]
+        self._known = [*self.figures, *in_declared_units(self.named.rest)]
 
     @property
     def known(self) -> Sequence[Figure]:
         return self._known
-
-
-def _with_carried_years(text: str) -> list[Figure]:
-    """Dates without a year once more, with the year that stands before them in their sentence."""
-    carried: list[Figure] = []
-    for sentence in split_sentences(text):
-        year: int | None = None
-        for figure in figures(sentence):
-            if isinstance(figure, Date):
-                year = figure.year or year
-                carried += [replace(figure, year=year)] if figure.year is None and year else []
-    return carried
 
 
 _LESS = re.compile(

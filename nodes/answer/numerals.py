@@ -96,6 +96,7 @@ _HAN_DIGITS: Mapping[str, int] = {
 }  # fmt: skip
 _HAN_TENS: Mapping[str, int] = {"十": 10, "百": 100, "千": 1000, "拾": 10, "佰": 100, "仟": 1000}
 _HAN_GROUPS: Mapping[str, int] = {"亿": 10**8, "万": 10**4}
+LONGEST = 24
 HAN = "[零〇○一二两三四五六七八九十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟点半]"
 
 MAGNITUDE_ZH = r"(?:[十百千]?万亿|[十百千]?[万亿](?!分之|里)|千(?![米克瓦伏])|百(?!分))"
@@ -122,9 +123,14 @@ _TRADITIONAL = str.maketrans(
 )
 
 
+def collapsed(text: str) -> str:
+    """`text` with long runs of white space shortened, so that no pattern walks them again and again."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[^\S\n]{3,}", "  ", text))
+
+
 def normalised(text: str) -> str:
     """`text` in one form of digits, widths and numerals, without emphasis, circled and hidden characters."""
-    text = re.sub("[①-⓿⒈-⒛❶-➓㈠-㈩]", " ", text)
+    text = re.sub("[①-⓿⒈-⒛❶-➓㈠-㈩]", " ", collapsed(text))
     text = re.sub("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))", ",", text)
     text = "".join(character for character in text if unicodedata.category(character) != "Cf")
     # A full-width comma separates; only between full-width digits is it a thousands separator.
@@ -141,15 +147,19 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 
 def han_value(text: str) -> Fraction | None:
-    """The value of a Chinese numeral, or None when `text` is none: 一千零五十 is 1050, 三点五 is 3.5."""
+    """The value of a Chinese numeral, or None when `text` is none: 一千零五十 is 1050, 三点五 is 3.5.
+
+    Digits in a row are read by place (二〇二三 is 2023). More than `LONGEST` characters are no numeral.
+    """
+    if not 0 < len(text) <= LONGEST:
+        return None
     if text == "半":
         return Fraction(1, 2)
     whole, point, decimals = text.partition("点")
     if point:
         return _with_decimals(han_value(whole), decimals)
     if text and all(character in _HAN_DIGITS for character in text):
-        digits = "".join(str(_HAN_DIGITS[character]) for character in text)
-        return Fraction(int(digits)) if len(digits) in (1, 4) else None
+        return Fraction(int("".join(str(_HAN_DIGITS[character]) for character in text)))
     return _grouped(text)
 
 

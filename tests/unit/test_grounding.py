@@ -14,7 +14,10 @@ POLICY = (
     "申请材料应当在5个工作日内提交，评审专家不少于三分之二，"
     "咨询电话0571-88001234，错误码E1024。"
 )
-TABLE = "| 指标（万元） | 2022年 | 2023年 |\n|---|---|---|\n| 营业收入 | 1,100 | 1,320 |\n| 毛利率(%) | 30 | 31.5 |\n"
+TABLE = (
+    "| 指标（万元） | 2022年 | 2023年 |\n|---|---|---|\n"
+    "| 营业收入 | 1,100 | 1,320 |\n| 毛利率(%) | 30 | 31.5 |\n"
+)
 EVIDENCE = [POLICY, TABLE]
 
 
@@ -100,6 +103,7 @@ def test_the_same_thing_in_another_form_passes(sentence: str) -> None:
         "依据第三条[C1]。",
         "上午9:00受理[C1]。",
         "有几十万元[C1]。",
+        "收入为九九九万元[C1]。",
     ],
 )
 def test_another_value_unit_or_name_is_refused(sentence: str) -> None:
@@ -206,6 +210,27 @@ def test_hidden_characters_do_not_hide_a_figure() -> None:
     assert not passes("最高九\u200b十万元[C1]。")
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "1" * 6000,
+        "1," * 3000,
+        "一" * 6000,
+        "十百千万" * 1500,
+        f"[C{'1' * 6000}]",
+        f"第{'9' * 5000}条",
+        f"{'9' * 5000}%",
+    ],
+)
+def test_runs_without_end_are_refused(sentence: str) -> None:
+    assert not passes(f"补贴为{sentence}元。")
+
+
+def test_white_space_without_end_costs_nothing() -> None:
+    assert passes("补贴比例为" + " " * 50_000 + "20%[C1]。")
+    assert passes("\n" * 50_000 + "20%[C1]。")
+
+
 def test_one_guard_serves_many_sentences() -> None:
     guard = Grounding(EVIDENCE, "补贴？")
     assert [guard.check(text).ok for text in ("20%[C1]。", "21%[C1]。", "20%[C1]。")] == [True, False, True]
@@ -221,13 +246,14 @@ def test_one_guard_serves_many_sentences() -> None:
         ("贰拾", 20),
         ("半", 0.5),
         ("十五", 15),
+        ("九九九", 999),
     ],
 )
 def test_chinese_numerals(text: str, value: float) -> None:
     assert han_value(text) == value
 
 
-@pytest.mark.parametrize("text", ["一二三", "万", "一一", "点五", "十百", ""])
+@pytest.mark.parametrize("text", ["万", "点五", "十百", "", "一" * 25, "十" * 25, "甲"])
 def test_what_is_no_chinese_numeral(text: str) -> None:
     assert han_value(text) is None
 
