@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse
 from langgraph.runtime import RunControl
 from starlette.concurrency import run_in_threadpool
@@ -42,12 +42,12 @@ _REFUSALS = responses(
 
 @dataclass(frozen=True)
 class ContractParts:
-    """What the routes need. `caller_of` gives the caller with the permissions of this very request."""
+    """What the routes need. `caller_of` is the dependency that gives the caller of this very request."""
 
     services: Services
     held: HeldSources
     pool: WorkerPool
-    caller_of: Callable[[Request], Caller] = caller_of
+    caller_of: Callable[..., Caller] = caller_of
     registry: StateRegistry = SHIPPED
 
 
@@ -58,6 +58,7 @@ def parts_of(assistant: Assistant, pool: WorkerPool, registry: StateRegistry = S
 def contract_router(parts: ContractParts) -> APIRouter:
     """The two routes, in worker threads of the pool. They touch neither Redis nor SQL."""
     router = APIRouter()
+    caller_here = Depends(parts.caller_of)
     body = {"required": True, "content": {"application/json": {"schema": request_schema(parts.registry)}}}
     answer = {"application/json": {"schema": response_schema(parts.registry)}}
     stream = {"text/event-stream": {"schema": {"type": "string"}}}
@@ -69,8 +70,8 @@ def contract_router(parts: ContractParts) -> APIRouter:
         openapi_extra={"requestBody": body},
         summary="Answer one turn of a conversation that the caller owns",
     )
-    async def turns(request: Request) -> JSONResponse:
-        run = await _start(parts, request)
+    async def turns(request: Request, caller: Caller = caller_here) -> JSONResponse:
+        run = await _start(parts, request, caller)
         return JSONResponse(to_json(await asyncio.wrap_future(run.ended)))
 
     @router.post(
@@ -87,8 +88,8 @@ def contract_router(parts: ContractParts) -> APIRouter:
         openapi_extra={"requestBody": body},
         summary="Answer one turn of a conversation that the caller owns, as a stream of events",
     )
-    async def turns_stream(request: Request) -> EventStream:
-        run = await _start(parts, request)
+    async def turns_stream(request: Request, caller: Caller = caller_here) -> EventStream:
+        run = await _start(parts, request, caller)
         return EventStream(
             run.feed, request_id=run.turn.origin.request_id, on_abandoned=partial(_abandon, run)
         )
@@ -119,9 +120,8 @@ def refusal_of(error: ContractError) -> Refusal:
     )
 
 
-async def _start(parts: ContractParts, request: Request) -> "ContractRun":
+async def _start(parts: ContractParts, request: Request, caller: Caller) -> "ContractRun":
     """Checked, read, and given a worker. Raises Refusal before anything has begun."""
-    caller = parts.caller_of(request)
     origin = request.scope["state"]["origin"]
     body = await request.body()
     slot = parts.pool.reserve()

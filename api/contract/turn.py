@@ -104,9 +104,8 @@ class ContractTurn:
         result = yield from run.events(before, control or RunControl())
         if result and result.status not in ("completed", "needs_input"):
             raise TurnFailedError(result.status)
-        if after:
-            yield TokenEvent(after)
         text = f"{before}{result.text if result else ''}{after}"
+        yield from run.rest_of(text)
         yield _answer(self, reading, run, result, text)
 
     def _check_budget(self, question: str) -> None:
@@ -180,6 +179,7 @@ class _Graph:
     turn: ContractTurn
     reading: Reading
     plan: context.ContractPlan = field(init=False)
+    shown: str = ""
 
     def __post_init__(self) -> None:
         contract = self.turn.parsed.contract
@@ -203,24 +203,39 @@ class _Graph:
 
     def events(self, before: str, control: RunControl) -> Generator[TurnEvent, None, TurnResult | None]:
         """What is withdrawn takes the text before it along, so that is said again."""
+        self.shown = before
         if self.reading.question is None:
             return None
-        request: Request = {
-            "request_id": self.turn.origin.request_id,
-            "text": self.reading.question,
-            "received_at": self.turn.origin.received_at,
-        }
         result: TurnResult | None = None
-        for event in stream_turn(
-            self, request, thread_id=request["request_id"], caller=self.turn.caller, control=control
-        ):
+        for event in self._stream(self.reading.question, control):
             if isinstance(event, TurnResult):
                 result = event
                 continue
             yield event
-            if isinstance(event, ResetEvent) and before:
-                yield TokenEvent(before)
+            if isinstance(event, TokenEvent):
+                self.shown += event.text
+            elif isinstance(event, ResetEvent):
+                self.shown = before
+                yield from [TokenEvent(before)] if before else []
         return result
+
+    def rest_of(self, text: str) -> Iterator[TurnEvent]:
+        """What of the whole text has not been shown yet: the next question, or what the graph asks back."""
+        if not text.startswith(self.shown):
+            yield ResetEvent()
+            self.shown = ""
+        if len(text) > len(self.shown):
+            yield TokenEvent(text[len(self.shown) :])
+
+    def _stream(self, question: str, control: RunControl) -> Iterator[TurnEvent]:
+        request: Request = {
+            "request_id": self.turn.origin.request_id,
+            "text": question,
+            "received_at": self.turn.origin.received_at,
+        }
+        yield from stream_turn(
+            self, request, thread_id=request["request_id"], caller=self.turn.caller, control=control
+        )
 
     def _read_intent(self, text: str, received_at: str) -> Intent:
         """As everywhere, but for what the contract states itself: its language, and its evidence."""
