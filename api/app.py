@@ -31,6 +31,7 @@ from api.bodies import (
     WindowMessage,
     WindowView,
 )
+from api.contract.router import ContractParts, contract_router
 from api.conversations import ConversationParts, conversations_router, delete_named
 from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
@@ -132,6 +133,7 @@ def create_app(
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     _add_chat(app, desk)
     app.include_router(ask_router(assistant, desk.pool))
+    app.include_router(contract_router(ContractParts(assistant, desk.pool)))
     parts = ConversationParts(ledger, desk) if ledger else None
     _add_threads(app, assistant, keeper, desk, parts)
     if parts:

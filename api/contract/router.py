@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import structlog
 from fastapi import APIRouter, Depends, Request
@@ -27,9 +27,9 @@ from api.identity import caller_of
 from api.problems import Refusal, problem_body, responses
 from api.workers import Slot, WorkerPool
 from graph.build import Services
-from graph.compose import Assistant
 from graph.run import StageEvent, TokenEvent
 from nodes.contracts import Caller
+from nodes.retrieve.documents import KnowledgeStore
 
 log = structlog.get_logger("api")
 
@@ -40,19 +40,28 @@ _REFUSALS = responses(
 )
 
 
+class Answering(Protocol):
+    """What of an assistant is used here; its saver is not."""
+
+    @property
+    def services(self) -> Services: ...
+
+    @property
+    def store(self) -> KnowledgeStore: ...
+
+
 @dataclass(frozen=True)
 class ContractParts:
     """What the routes need. `caller_of` is the dependency that gives the caller of this very request."""
 
-    services: Services
-    held: HeldSources
+    assistant: Answering
     pool: WorkerPool
     caller_of: Callable[..., Caller] = caller_of
     registry: StateRegistry = SHIPPED
 
-
-def parts_of(assistant: Assistant, pool: WorkerPool, registry: StateRegistry = SHIPPED) -> ContractParts:
-    return ContractParts(assistant.services, HeldSources(assistant.store), pool, registry=registry)
+    @cached_property
+    def held(self) -> HeldSources:
+        return HeldSources(self.assistant.store)
 
 
 def contract_router(parts: ContractParts) -> APIRouter:
@@ -148,7 +157,7 @@ def _begin(run: "ContractRun") -> None:
 def _prepared(parts: ContractParts, body: bytes, caller: Caller, origin: Any, slot: Slot) -> "ContractRun":
     parsed = parse_contract(body, parts.registry)
     own = Origin(origin.request_id, origin.received_at)
-    turn = ContractTurn(parts.services, parts.held, parsed, caller, own)
+    turn = ContractTurn(parts.assistant.services, parts.held, parsed, caller, own)
     return ContractRun(turn, turn.read(), origin.path, slot)
 
 
