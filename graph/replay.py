@@ -161,7 +161,7 @@ def why_not_comparable(assistant: Assistant, stored: Stored, caller: Caller) -> 
 class ScratchSaver(InMemorySaver):
     """Memory that counts versions on in the stored thread's own format, so that they keep their order."""
 
-    get_next_version = ContextSaver.get_next_version  # type: ignore[assignment]
+    get_next_version = ContextSaver.get_next_version
 
 
 def _scratch_graph(assistant: Assistant, stored: Stored, *, live: bool) -> TurnGraph:
