@@ -14,7 +14,7 @@ from nodes.retrieve.exits import PermittedRetriever, link, rerank
 
 
 class LeakyRetriever(BaseRetriever):
-    """Every stored passage, to anyone, the restricted ones first."""
+    """What is stored, whoever asks: all restricted passages, then some others."""
 
     store: Any
 
@@ -37,7 +37,7 @@ class LeakyRetriever(BaseRetriever):
             )
             for at, chunk, text in snapshot.chunks
         ]
-        return [document for _, document in sorted(found, key=lambda one: one[0])]
+        return [document for _, document in sorted(found, key=lambda one: one[0])][:60]
 
 
 def trusting_link(candidates: Sequence[Document], *_: Any) -> list[Passage]:
