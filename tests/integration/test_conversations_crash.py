@@ -1,0 +1,145 @@
+"""A process that dies at each point between SQL and Redis: one answer a request, whoever looks how often."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from door import open_door
+
+from api.leases import LeaseKeeper
+from api.ledger import Ledger
+from api.turns import Desk
+from checkpoint import RedisContextSaver
+from checkpoint.conversations.config import StoreConfig
+from checkpoint.conversations.store import ConversationStore, open_store
+from graph.compose import open_assistant
+from graph.settings import load_settings
+
+FACT = "云帆科技2023年的营业收入是多少？"
+LEASE_MS = 400
+
+
+def die(*_args: Any, **_more: Any) -> None:
+    os._exit(9)
+
+
+def dying(work: Callable[..., Any], when: str) -> Callable[..., Any]:
+    def instead(*args: Any, **more: Any) -> Any:
+        if when == "before":
+            die()
+        work(*args, **more)
+        return die()
+
+    return instead
+
+
+# Where the process dies: which method, at which of its calls, before or after it has done its work.
+POINTS = {
+    "before the question is saved": (ConversationStore, "save_question", 1, "before"),
+    "after the question is saved": (ConversationStore, "save_question", 1, "after"),
+    "after the running record": (RedisContextSaver, "put_request", 1, "after"),
+    "after the answer is in the thread": (Desk, "_answer", 1, "after"),
+    "after the final record": (RedisContextSaver, "put_request", 2, "after"),
+    "after the answer is saved": (ConversationStore, "save_reply", 1, "after"),
+    "after both, before the reader is told": (Ledger, "close", 1, "after"),
+}
+
+
+def run_until_death(env: dict[str, str], config: StoreConfig, point: str) -> None:
+    kind, name, number, when = POINTS[point]
+    work, calls = getattr(kind, name), [0]
+
+    def counted(*args: Any, **more: Any) -> Any:
+        calls[0] += 1
+        return (dying(work, when) if calls[0] == number else work)(*args, **more)
+
+    setattr(kind, name, counted)
+    with (
+        open_store(config) as store,
+        open_assistant(load_settings(env)) as assistant,
+        open_door(assistant, store=store, lease_ms=LEASE_MS) as door,
+    ):
+        door.post(FACT, client_message_id="m1")
+    os._exit(1)  # it should have died before
+
+
+@pytest.fixture
+def env(home: Path, redis_url: str) -> dict[str, str]:
+    return {"BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url}
+
+
+def crash(env: dict[str, str], config: StoreConfig, point: str) -> None:
+    with open_store(config):
+        pass
+    child = multiprocessing.get_context("spawn").Process(target=run_until_death, args=(env, config, point))
+    child.start()
+    child.join(120)
+    assert child.exitcode == 9
+
+
+def rows_of(door: Any) -> list[tuple[str, str, str]]:
+    listed = door.http.get("/conversations").json()["items"]
+    if not listed:
+        return []
+    found = door.http.get(f"/conversations/{listed[0]['id']}/messages").json()["items"]
+    return [(row["role"], row["status"], row["id"]) for row in found]
+
+
+def wait_for_lease(keeper: LeaseKeeper) -> None:
+    deadline = time.monotonic() + 20
+    while keeper.is_held("t"):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+ANSWERED = [("USER", "COMPLETE"), ("ASSISTANT", "COMPLETE")]
+# What the next read finds, without anybody sending anything.
+FOUND = {
+    "before the question is saved": [],
+    "after the question is saved": [("USER", "FAILED")],
+    "after the running record": [("USER", "FAILED")],
+    "after the answer is in the thread": ANSWERED,
+    "after the final record": ANSWERED,
+    "after the answer is saved": ANSWERED,
+    "after both, before the reader is told": ANSWERED,
+}
+
+
+def check_crash(env: dict[str, str], config: StoreConfig, point: str) -> None:
+    crash(env, config, point)
+    with (
+        open_store(config) as store,
+        open_assistant(load_settings(env)) as assistant,
+        open_door(assistant, store=store, lease_ms=LEASE_MS) as door,
+    ):
+        wait_for_lease(door.app.state.keeper)
+        first = rows_of(door)
+        assert [row[:2] for row in first] == FOUND[point]
+        assert rows_of(door) == first  # looking again changes nothing
+        done = door.ask(FACT, client_message_id="m1")[-1][1]
+        assert done["status"] == "completed"
+        again = door.ask(FACT, client_message_id="m1")[-1][1]
+        rows = rows_of(door)
+        assert [row[:2] for row in rows] == ANSWERED
+        for told in (done, again):
+            assert [row[2] for row in rows] == [told["user_message_id"], told["assistant_message_id"]]
+        assert [record["status"] for record in door.records()] == ["completed"]
+        window = door.http.get("/api/threads/t/window").json()
+        assert [m["content"] for m in window["messages"] if m["role"] == "user"] == [FACT]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_one_answer_after_a_crash(
+    env: dict[str, str], new_database: Callable[..., StoreConfig], point: str
+) -> None:
+    check_crash(env, new_database("sqlite"), point)
+
+
+def test_one_answer_after_a_crash_with_postgresql(
+    env: dict[str, str], new_database: Callable[..., StoreConfig]
+) -> None:
+    check_crash(env, new_database("postgresql"), "after the answer is in the thread")
