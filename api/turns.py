@@ -257,7 +257,8 @@ class Desk:
         if known.state == "other":
             raise Refusal("message_id_reused")
         here = self._runs.get(known.request_id)
-        if here is not None:
+        # What has ended is told again as it may be shown now; a live feed has only just been authorised.
+        if here is not None and (self._ledger is None or here.ended is None):
             return here
         run = Run(ask, known.request_id)
         run.accept()
@@ -344,7 +345,7 @@ class Desk:
             started_at=run.started_at,
         )
         entry = self._open_entry(run)
-        if entry and entry.answer:
+        if entry and entry.answer and entry.answer.request_id != run.request_id:
             return self._tell_again(run, lease, entry)
         self._assistant.saver.put_request(records.running(started), lease=lease.token)
         lease.begin()
