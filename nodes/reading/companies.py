@@ -47,6 +47,7 @@ class CompanyIndex:
         self._lengths = {head: sorted(set(lengths), reverse=True) for head, lengths in self._lengths.items()}
 
     def find(self, text: str) -> CompanyMentions:
+        """Names of a single character are never found: they are too common as words."""
         squeezed = squeeze(text)
         spans = _without_overlap(self._spans(squeezed))
         named = [(squeezed[start:end], self._ids[squeezed[start:end]]) for start, end in spans]
@@ -83,12 +84,10 @@ def mask(squeezed: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _names(company: Company) -> Iterator[str]:
-    """Every name of at least two characters, with and without its legal form."""
+    """Every name, with and without its legal form."""
     for name in (company.name, *company.aliases, *company.english_names):
         folded = squeeze(name)
-        for form in (folded, _LEGAL_FORM.sub("", folded)):
-            if len(form) > 1:
-                yield form
+        yield from (folded, _LEGAL_FORM.sub("", folded))
 
 
 def _without_overlap(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -70,7 +70,6 @@ _ABOUT_A_RULE = re.compile(
     r"|格式|有效期|复印件"
     r"|过期|绑定|解绑|换绑|泄露|违法|合法|合规|算不算|属于|福利|假|补贴|吗[?。!]*$"
 )
-_OWN = re.compile(r"(?<![给发诉帮])(?:我|本人|自己|我们|我公司|我司)的?$")
 _SALARY_OF = re.compile(
     rf"(?:{_PERSON}|(?<!其)[他她]|同事|邻居)(?:的|每?个?月的?|一年的?|[去今]年的?){{0,2}}"
     r"(?:工资|薪水|薪资|月薪|年薪|收入|存款|奖金)[是有拿]?多少"
@@ -89,10 +88,8 @@ def _asks_in_chinese(text: str) -> bool:
 
 
 def _is_wanted(text: str, found: re.Match[str]) -> bool:
-    """Whether the data is to be told, rather than asked about or the speaker's own."""
+    """Whether the data is to be told, rather than asked about."""
     before, after = text[: found.start()], text[found.end() :]
-    if _OWN.search(before) and found["owner"] != "同事":
-        return False
     if _FETCH_FOR_ME.search(text):
         return _HOW_TO.search(text) is None
     return _ABOUT_A_RULE.search(text) is None and bool(_WANTED.match(after) or _FETCH.search(before))

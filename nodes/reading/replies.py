@@ -186,7 +186,6 @@ _TALK = (
 # Atomic, so that no text makes the repetition try its pieces in every way.
 _SMALL_TALK = re.compile(rf"(?>(?:{'|'.join(_TALK)})\b ?|(?:{'|'.join(_TALK[:9])}))++")
 _BETWEEN_TALK = re.compile(r"[^\w' ]+")
-_MAX_TALK = 60
 
 
 def is_small_talk(text: str) -> bool:
@@ -194,8 +193,6 @@ def is_small_talk(text: str) -> bool:
     squeezed = squeeze(text).replace("’", "'")
     if not any(unicodedata.category(character)[0] in "LN" for character in squeezed):
         return True
-    if len(squeezed) > _MAX_TALK:
-        return False
     return all(_is_talk(piece.strip()) for piece in _BETWEEN_TALK.split(squeezed) if piece.strip())
 
 

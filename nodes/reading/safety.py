@@ -38,11 +38,9 @@ _BETWEEN_LETTERS = re.compile(r"[ *_.\-·•|]")
 
 def _forms(text: str) -> tuple[str, ...]:
     """The text as it reads, and as it reads once characters that were set apart are put together."""
-    plain = squeeze(text)
-    latin = plain.translate(_LOOK_ALIKE) if re.search(r"[a-z]", plain) else plain
-    spaced = fold(text).translate(_LOOK_ALIKE)
-    together = _SET_APART_EN.sub(lambda found: _BETWEEN_LETTERS.sub("", found[0]), spaced)
-    return tuple(dict.fromkeys((latin, _SET_APART_ZH.sub("", squeeze(together)))))
+    folded = fold(text).translate(_LOOK_ALIKE)
+    together = _SET_APART_EN.sub(lambda found: _BETWEEN_LETTERS.sub("", found[0]), folded)
+    return tuple(dict.fromkeys((squeeze(folded), _SET_APART_ZH.sub("", squeeze(together)))))
 
 
 def _is_about(forms: Sequence[str], topic: str) -> bool:

@@ -35,6 +35,8 @@ RESOLVED = [
     ("Yunhuang Group revenue", []),
     ("Blue Sky Asset Management revenue", ["lt-asset"]),
     ("blue skies ahead", []),
+    ("preyunhu revenue", []),
+    ("3Yunhu revenue", []),
     ("腾云科技2023年营收", []),
     ("", []),
     ("云", []),

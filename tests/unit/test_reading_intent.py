@@ -115,6 +115,8 @@ QUESTIONS = [
     ("翻译服务费可以报销吗", "narrative", [], [], [], []),
     ("操作程序是什么样的", "narrative", [], [], [], []),
     ("1320万元", "narrative", [], [], [], []),
+    ("云帆传媒的天气预报", "narrative", ["yf-media"], [], [], []),
+    ("员工人数不足50人的企业有多少家", "narrative", [], [], ["employees"], []),
     # English
     ("What was Yunfan Technology's revenue in 2023?", "fact", ["yf-tech"], ["2023"], ["revenue"], []),
     ("yunfan technology co., ltd. 2023 revenue", "fact", ["yf-tech"], ["2023"], ["revenue"], []),
@@ -284,6 +286,7 @@ ONE = [
     "创业补贴是什么？怎么申请？",
     "我们公司2023年成立，员工人数50人。能申请创业补贴吗？",
     "你好！云帆科技2023年营收是多少？谢谢！",
+    "你是谁？云帆科技2023年营收是多少？",
     "申请创业补贴需要营业执照和身份证吗",
     "创业补贴的条件、材料和流程是什么",
     "云帆科技2023年营收和2022年营收",
@@ -305,8 +308,13 @@ def test_a_narrative_part_that_leans_on_a_figure_keeps_its_text():
     assert found["sub_questions"][1]["companies"] == ["yf-tech"]
 
 
-def test_many_sentences_are_read_as_one_question():
-    assert read("？".join(f"第{i}项政策怎么申请" for i in range(1, 40)))["sub_questions"] == []
+def test_at_most_ten_questions_are_told_apart():
+    sentences = [f"人才公寓{i}期怎么申请？" for i in range(11)]
+    assert len(read("".join(sentences[:10]))["sub_questions"]) == 10
+    assert read("".join(sentences))["sub_questions"] == []
+    figures = [f"云帆科技20{i}年{'营收' if i % 2 else '净利润'}" for i in range(10, 21)]
+    assert len(read("，".join(figures[:10]))["sub_questions"]) == 10
+    assert read("，".join(figures))["sub_questions"] == []
 
 
 COMPLETE = [
