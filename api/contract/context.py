@@ -14,6 +14,7 @@ from nodes.answer.prompts import PromptBudget, PromptPlan, plan_prompt
 from nodes.contracts import Language, Passage
 
 MAX_OUTPUT = 1024
+REWRITE = 64
 OVER_BUDGET = "over_token_budget"
 _SKIPPED = frozenset({"domain", "stage", "missing_slots", "pending_answer_for", "last_question"})
 _HEADINGS: Mapping[str, Mapping[Language, str]] = {
@@ -32,8 +33,12 @@ class Part:
 
 
 def budget_of(total: int) -> PromptBudget:
-    """At most a quarter of the contract's budget, and at most MAX_OUTPUT, is reserved for the answer."""
-    return PromptBudget(max(total, 2), max(1, min(MAX_OUTPUT, total // 4)))
+    """At most a quarter of the contract's budget, and at most MAX_OUTPUT, is reserved for the answer.
+
+    REWRITE tokens stay free for the rule that is added when an answer has to be written anew.
+    """
+    output = max(1, min(MAX_OUTPUT, total // 4))
+    return PromptBudget(max(total - REWRITE, output + 1), output)
 
 
 def room_of(budget: PromptBudget) -> int:
@@ -43,7 +48,7 @@ def room_of(budget: PromptBudget) -> int:
 def least_budget(question: str, language: Language) -> int:
     """The smallest token_budget whose prompt holds the rules and this question."""
     bare = plan_prompt(question, language=language, passages=(), window=None, budget=PromptBudget()).tokens
-    least = min(-(-bare * 4 // 3), bare + MAX_OUTPUT)
+    least = min(-(-(bare + REWRITE) * 4 // 3), bare + REWRITE + MAX_OUTPUT)
     while room_of(budget_of(least - 1)) >= bare:
         least -= 1
     return least
