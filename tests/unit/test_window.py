@@ -105,6 +105,7 @@ def test_a_turn_without_a_visible_answer_or_question_is_never_context(blank: str
 
 def test_a_not_found_keeps_its_question_and_a_fixed_mark() -> None:
     stored = history(turn(1, answer="没有找到与“问题1”有关的资料。请换一种说法。", kind="not_found"))
+    assert stored["turns"][0]["answer"] == ""
     assert view(stored).messages == (("user", "问题1"), ("assistant", "⟦当时没有找到相关依据⟧"))
     assert view(stored, language="en").messages[1] == ("assistant", "⟦nothing was found for this question⟧")
 
