@@ -332,3 +332,37 @@ def _aliases_of_types(registry: StateRegistry) -> str:
 def _aligned_types(*rows: tuple[str, str]) -> list[str]:
     width = max(len(left) for left, _ in rows)
     return [f"\t{left:<{width}} = {right}" for left, right in rows]
+
+
+# Documentation
+
+
+def fields_table(registry: StateRegistry = SHIPPED) -> str:
+    """The documentation's table of all that may be sent."""
+    rows = ["| field | type | rules | about |", "|---|---|---|---|"]
+    model: Any = ContextContract[registry.default.model]  # type: ignore[name-defined]
+    return "\n".join([*rows, *_rows("", model)])
+
+
+def _rows(path: str, model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind, is_nullable = _go_type(field.annotation)
+        rules = _rules(field, f"*{kind}" if is_nullable else kind, field.is_required()).replace(",", ", ")
+        about = " ".join((field.description or "").split())
+        shown = kind.removesuffix("[S]")
+        here = f"{path}{name}"
+        yield f"| `{here}` | {shown}{' or null' if is_nullable else ''} | {rules} | {about} |"
+        for inner in _inner_models(field.annotation):
+            yield from _rows(f"{here}{'[]' if shown.startswith('[]') else ''}.", inner)
+
+
+def aliases_table(registry: StateRegistry = SHIPPED) -> str:
+    rows = ["| domain | other name | slot |", "|---|---|---|"]
+    return "\n".join(
+        rows
+        + [
+            f"| {domain.name} | `{other}` | `{own}` |"
+            for domain in registry
+            for other, own in domain.model.other_names.items()
+        ]
+    )

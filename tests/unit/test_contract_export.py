@@ -6,7 +6,16 @@ from pathlib import Path
 import jsonschema
 
 from api.contract.domains import SHIPPED
-from api.contract.export import GO_FILE, answer_schema, contract_schema, export_contract, go_source, inlined
+from api.contract.export import (
+    GO_FILE,
+    aliases_table,
+    answer_schema,
+    contract_schema,
+    export_contract,
+    fields_table,
+    go_source,
+    inlined,
+)
 
 COMMITTED = Path(__file__).parents[1] / "contract" / "go" / "contract" / GO_FILE
 REMEDY = f"export it again: python -c 'from api.contract.export import go_source; …' > {COMMITTED.name}"
@@ -68,3 +77,16 @@ def test_go_keeps_names_types_and_rules() -> None:
         '"pain":               "pain_level",',
     ):
         assert line in source
+
+
+def test_the_tables_of_the_documentation_are_current() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contract.md").read_text(encoding="utf-8")
+    assert fields_table() in page
+    assert aliases_table() in page
+
+
+def test_the_documentation_names_every_rule_of_the_vectors() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "contract.md").read_text(encoding="utf-8")
+    vectors = (COMMITTED.parents[2] / "vectors").glob("*.json")
+    faults = [fault for path in vectors for fault in json.loads(path.read_text("utf-8"))["expect"]["faults"]]
+    assert {fault["rule"] for fault in faults if f"`{fault['rule']}`" not in page} == set()
