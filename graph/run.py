@@ -282,6 +282,7 @@ def clarification_shown(
     numbered = [{"number": number, **option} for number, option in enumerate(options, start=1)]
     return {
         "slot": pending["slot"],
+        "mention": pending["mention"],
         "prompt": prompt,
         "options": numbered[first : first + PAGE_SIZE],
         "page": pending["page"],

@@ -28,6 +28,7 @@ from nodes.digest import decision_digest
 from nodes.naming import period_label
 from nodes.notices import PROMPTS, closed, ended, how_to_reply, notice, said
 from nodes.reading.intent import answers_itself
+from nodes.reading.references import needs_reference
 from nodes.reading.replies import command, match_option, ordinal
 
 PAGE_SIZE = 5
@@ -129,7 +130,7 @@ class Clarifier:
         options = self._options(slot, intent, caller)
         asked: Clarification = {
             "slot": slot,
-            "mention": None,
+            "mention": _mention(state["turn"], intent) if slot == "reference" else None,
             "options": options,
             "page": 1,
             "pages": max(1, -(-len(options) // PAGE_SIZE)),
@@ -203,6 +204,17 @@ class Clarifier:
 
 
 _FACT_SLOTS: tuple[Slot, ...] = ("company", "period", "metric")
+
+
+def _mention(turn: Turn, intent: Intent) -> str | None:
+    """The words that lean on something unsaid, as the user wrote them."""
+    found = needs_reference(
+        turn["standalone_question"],
+        companies_found=bool(intent["companies"] or intent["ambiguous"]),
+        periods_found=bool(intent["periods"]),
+        metrics_found=bool(intent["metrics"]),
+    )
+    return found.mention if found else None
 
 
 def _length_rank(period: str) -> str:
