@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
 from checkpoint.conversations.config import StoreConfig
-from checkpoint.conversations.store import ConversationStore, open_store
+
+if TYPE_CHECKING:
+    # Most tests need no database, so what talks to one is loaded where it is used.
+    from checkpoint.conversations.store import ConversationStore
 
 BACKENDS = ("sqlite", "postgresql")
 
@@ -87,10 +90,14 @@ class Postgres:
         shutil.rmtree(self.folder)
 
     def execute(self, statement: str) -> None:
+        import psycopg
+
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
     def _wait(self) -> None:
+        import psycopg
+
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -131,6 +138,8 @@ class Postgres:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """The server of this test process, with a database `ready` that has this release's tables."""
+    from checkpoint.conversations.store import open_store
+
     server = Postgres()
     try:
         server.execute("CREATE DATABASE ready")
@@ -173,6 +182,8 @@ def store_config(request: pytest.FixtureRequest, new_database: Callable[..., Sto
 
 
 @pytest.fixture
-def store(store_config: StoreConfig) -> Iterator[ConversationStore]:
+def store(store_config: StoreConfig) -> "Iterator[ConversationStore]":
+    from checkpoint.conversations.store import open_store
+
     with open_store(store_config) as opened:
         yield opened

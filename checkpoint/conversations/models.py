@@ -69,21 +69,27 @@ class Moment(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class Words(TypeDecorator[str]):
-    """Text of any length or, with `length`, of at most so many characters."""
+class _Mended(TypeDecorator[str]):
+    """Text that every database can store."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
+        return None if value is None else storable(value)
+
+
+class Words(_Mended):
+    """Text of any length."""
 
     impl = Text
     cache_ok = True
 
-    def __init__(self, length: int | None = None) -> None:
-        super().__init__()
-        self.length = length
 
-    def load_dialect_impl(self, dialect: Dialect) -> Any:
-        return dialect.type_descriptor(String(self.length) if self.length else Text())
+class ShortWords(_Mended):
+    """Text of at most so many characters."""
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - SQLAlchemy's signature
-        return None if value is None else storable(value)
+    cache_ok = True
 
 
 class Document(TypeDecorator[Any]):
@@ -118,11 +124,11 @@ conversation = Table(
     "conversation",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("external_id", Words(NAME_LENGTH), nullable=False),
-    Column("tenant_id", Words(255), nullable=False),
-    Column("user_id", Words(255), nullable=False),
-    Column("knowledge_base_id", Words(255), nullable=False),
-    Column("title", Words(TITLE_LENGTH)),
+    Column("external_id", ShortWords(NAME_LENGTH), nullable=False),
+    Column("tenant_id", ShortWords(255), nullable=False),
+    Column("user_id", ShortWords(255), nullable=False),
+    Column("knowledge_base_id", ShortWords(255), nullable=False),
+    Column("title", ShortWords(TITLE_LENGTH)),
     Column("summary", Words()),
     Column("summary_message_sequence", BigInteger, nullable=False, server_default="0"),
     Column("status", String(32), nullable=False, server_default="ACTIVE"),
@@ -153,12 +159,12 @@ message = Table(
     Column("content", Words(), nullable=False),
     Column("standalone_question", Words()),
     Column("sources", Document),
-    Column("model", Words(128)),
+    Column("model", ShortWords(128)),
     Column("prompt_tokens", Integer),
     Column("completion_tokens", Integer),
-    Column("trace_id", Words(128)),
-    Column("request_id", Words(128)),
-    Column("client_message_id", Words(200)),
+    Column("trace_id", ShortWords(128)),
+    Column("request_id", ShortWords(128)),
+    Column("client_message_id", ShortWords(200)),
     Column("status", String(32), nullable=False, server_default="COMPLETE"),
     Column("feedback", Document),
     Column("created_at", Moment, nullable=False),
@@ -204,8 +210,8 @@ audit = Table(
     "audit",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("tenant_id", Words(255), nullable=False),
-    Column("user_id", Words(255), nullable=False),
+    Column("tenant_id", ShortWords(255), nullable=False),
+    Column("user_id", ShortWords(255), nullable=False),
     Column("action", String(32), nullable=False),
     # No foreign key: who deleted what must outlive what was deleted.
     Column("conversation_id", Uuid),
@@ -225,7 +231,7 @@ summary_version = Table(
     Column("message_sequence", BigInteger, nullable=False),
     Column("content", Words(), nullable=False),
     Column("sources", Document, nullable=False),  # [[document id, version]] of every turn folded in
-    Column("model", Words(128)),
+    Column("model", ShortWords(128)),
     Column("created_at", Moment, nullable=False),
     UniqueConstraint("conversation_id", "version"),
 )
