@@ -149,12 +149,12 @@ def start(
 ) -> AskRun:
     """Checked, and given a worker. Raises Refusal before anything has begun."""
     _check(body.question)
-    slot = pool.reserve()
-    if slot is None:
-        raise Refusal("pool_full", retry_after=1)
     origin: Origin = request.scope["state"]["origin"]
     pairs = None if body.history is None else [(role, text) for role, text in body.history]
     ask = Ask(assistant.services, caller, request_of(body.question, origin.received_at), pairs)
+    slot = pool.reserve()
+    if slot is None:
+        raise Refusal("pool_full", retry_after=1)
     return _started(AskRun(ask, origin, slot))
 
 
