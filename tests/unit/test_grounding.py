@@ -144,6 +144,8 @@ def test_available_labels_may_be_named() -> None:
 
 def test_marks_of_the_window_and_escaped_labels_are_refused() -> None:
     assert not passes("⟦更早的 3 轮已省略⟧")
+    assert not passes("⟦此处截断⟧")
+    assert not passes("好⟧")
     assert not passes("见[\\C1]。")
 
 

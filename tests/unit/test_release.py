@@ -175,6 +175,17 @@ def test_a_model_that_gives_no_sentence_fails_the_turn(reply: Reply) -> None:
     assert reader.events == []
 
 
+def test_a_provider_that_says_nothing_without_failing_fails_the_turn() -> None:
+    class Silent:
+        name = "silent"
+
+        def stream(self, prompt: Prompt) -> Iterator[Generated]:
+            yield Generated(" \n")
+
+    with pytest.raises(ProviderError, match="no text"):
+        run(Silent(), Reader())
+
+
 def test_a_model_that_dies_after_some_text_carries_what_has_left() -> None:
     reader = Reader()
     provider = ScriptedProvider([Reply(GOOD + "秘密", error="429", fail_after=3, piece=8)])
