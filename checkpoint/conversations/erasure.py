@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, exists, func, insert, select
 
 from checkpoint.archive import forget_thread
 from checkpoint.conversations.models import audit, conversation, message, request_archive, summary_version
@@ -154,3 +155,57 @@ def _old_logs(folder: Path, now: datetime, days: int) -> int:
     for file in old:
         file.unlink(missing_ok=True)
     return len(old)
+
+
+def prune_messages(
+    store: ConversationStore, *, keep_turns: int | None = None, before: datetime | None = None
+) -> int:
+    """Delete whole old turns: all but the newest `keep_turns` of a conversation, and those from before then.
+
+    The newest question of every conversation stays with its answer. -> how many rows went.
+    """
+    gone = 0
+    if keep_turns is not None:
+        gone += sum(_delete_up_to(store, *boundary) for boundary in _boundaries(store, max(1, keep_turns)))
+    if before is not None:
+        gone += _delete_before(store, before)
+    store.database.shed_deleted_bytes()
+    return gone
+
+
+def _boundaries(store: ConversationStore, keep_turns: int) -> list[tuple[UUID, int]]:
+    """Of each longer conversation, the number of the oldest question that stays."""
+    rank = (
+        func.row_number()
+        .over(partition_by=message.c.conversation_id, order_by=message.c.sequence_no.desc())
+        .label("rank")
+    )
+    asked = select(message.c.conversation_id, message.c.sequence_no, rank).where(message.c.role == "USER")
+    ranked = asked.subquery()
+    query = select(ranked.c.conversation_id, ranked.c.sequence_no).where(ranked.c.rank == keep_turns)
+    with store.database.read("looking for old messages") as connection:
+        return [(identity, number) for identity, number in connection.execute(query)]
+
+
+def _delete_up_to(store: ConversationStore, conversation_id: UUID, sequence: int) -> int:
+    older = (message.c.conversation_id == conversation_id) & (message.c.sequence_no < sequence)
+    with store.database.write("pruning messages") as connection:
+        return connection.execute(delete(message).where(older)).rowcount
+
+
+def _delete_before(store: ConversationStore, before: datetime) -> int:
+    same, newer = message.alias(), message.alias()
+    newest_question = (
+        select(func.max(same.c.sequence_no))
+        .where(same.c.conversation_id == message.c.conversation_id, same.c.role == "USER")
+        .scalar_subquery()
+    )
+    # An answer that came after the limit keeps its question.
+    goes_on = exists().where(
+        newer.c.conversation_id == message.c.conversation_id,
+        newer.c.request_id == message.c.request_id,
+        newer.c.created_at >= before,
+    )
+    old = (message.c.created_at < before) & (message.c.sequence_no < newest_question) & ~goes_on
+    with store.database.write("pruning messages") as connection:
+        return connection.execute(delete(message).where(old)).rowcount
