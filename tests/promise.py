@@ -457,7 +457,7 @@ def check_quarantine(world: World, kinds: Sequence[str] = (*QUARANTINED, "stoppe
         talk = world.talk(Reciting())
         text = QUARANTINED.get(kind, "创业补贴有多少？请说得详细一点")
         if kind == "stopped":
-            stop_at_first_token(talk, text)
+            stop_half_way(talk, text)
         elif kind == "discarded":
             fail(talk, text)
         else:
@@ -476,6 +476,7 @@ class Reciting:
 
     name = "reciting"
     fails = False
+    stop: RunControl | None = None  # the user stops it after its first piece
 
     def stream(self, prompt: Prompt) -> Iterator[Generated]:
         from nodes.contracts import ProviderError
@@ -484,18 +485,16 @@ class Reciting:
             raise ProviderError("down")
         for sentence in prompt.passages[0]["text"].split("。")[:3]:
             yield Generated(f"{sentence.strip()}[C1]。")
+            if self.stop:
+                self.stop.request_drain("stop")
 
 
-def stop_at_first_token(talk: Talk, text: str) -> TurnResult:
-    control = RunControl()
-    request = {"request_id": str(uuid4()), "text": text, "received_at": NOW}
-    events = stream_turn(talk, request, thread_id=talk.thread_id, caller=PLAIN, control=control)
-    for event in events:
-        if isinstance(event, TokenEvent):
-            control.request_drain("stop")
-        elif isinstance(event, TurnResult):
-            return event
-    raise AssertionError("the run ended without a result")
+def stop_half_way(talk: Talk, text: str) -> TurnResult:
+    inner: Any = talk.services.provider.inner  # type: ignore[attr-defined]
+    inner.stop = RunControl()
+    result = talk.say(text, control=inner.stop)
+    inner.stop = None
+    return result
 
 
 def fail(talk: Talk, text: str) -> TurnResult:

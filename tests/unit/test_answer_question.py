@@ -17,6 +17,7 @@ def pending(*labels: str) -> dict[str, Any]:
     options = [{"value": str(at), "label": label} for at, label in enumerate(labels)]
     return {
         "slot": "company",
+        "mention": None,
         "prompt": "哪家公司？",
         "options": options,
         "page": 1,
