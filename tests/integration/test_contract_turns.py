@@ -120,12 +120,17 @@ def test_a_question_is_answered_and_the_next_slot_asked_for(sender: Sender) -> N
     assert answer["meta"]["status"] == "needs_input"
 
 
-def test_a_warning_comes_first_on_every_turn_and_after_a_reset(assistant: Assistant) -> None:
-    sender = scripted(assistant, "需要做3次检查[C1]。", "膝盖下坠感的可能原因包括韧带损伤[C1]。")
-    state = {**COMPLETE, "red_flags": ["发热"]}
-    answer = sender.send(contract("膝盖下坠感可能是什么原因？", state, knowledge=[KNEE]))
+def test_a_warning_comes_first_and_again_after_a_reset(assistant: Assistant) -> None:
+    true = "膝盖下坠感的可能原因包括韧带损伤[C1]。"
+    sender = scripted(assistant, f"{true}需要做3次检查[C1]。", true)
+    sent = contract("膝盖下坠感可能是什么原因？", {**COMPLETE, "red_flags": ["发热"]}, knowledge=[KNEE])
+    turn = sender.turn(sent)
+    kinds = [type(event).__name__ for event in turn.events(turn.read())]
+    assert kinds.count("ResetEvent") == 1
+    assert kinds[0] == kinds[kinds.index("ResetEvent") + 1] == "TokenEvent"
+    answer = scripted(assistant, f"{true}需要做3次检查[C1]。", true).send(sent)
     assert answer["answer"].startswith("您描述的情况里有需要警惕的信号")
-    assert answer["answer"].endswith("膝盖下坠感的可能原因包括韧带损伤[C1]。")
+    assert answer["answer"].endswith(true)
     assert answer["consultation_state"]["red_flags"] == ["发热"]
 
 
