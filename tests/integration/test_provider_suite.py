@@ -100,13 +100,14 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
 
         def _stream(self, behaviour: dict[str, Any]) -> None:
-            self._head(200, "text/event-stream", None)
+            # A length that is not kept: leaving early is then a lost connection, not an end.
+            self._head(200, "text/event-stream", 10**9 if "drop_after" in behaviour else None)
             text, size = behaviour["text"], behaviour.get("piece", 7)
             pieces = [text[at : at + size] for at in range(0, len(text), size)]
             try:
                 for at, piece in enumerate(pieces):
                     if at == behaviour.get("drop_after"):
-                        self.wfile.write(b"data: {broken\n\n")
+                        self.close_connection = True
                         return
                     self._event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]})
                 self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
@@ -284,6 +285,10 @@ def test_nothing_is_retried_after_the_first_piece(server: ModelServer) -> None:
     with pytest.raises(ProviderError):
         got.extend(piece.text for piece in chat(server).stream(prompt()))
     assert len(server.requests) == 1
+    assert "".join(got) == "补贴为每人15"
+    # The same loss before the first piece is retried.
+    server.behaviours = [{"text": "补", "drop_after": 0}, {"text": "好的。"}]
+    assert text_of(chat(server), prompt()) == "好的。"
 
 
 def test_an_error_carries_no_user_text_not_even_in_its_chain(server: ModelServer) -> None:
