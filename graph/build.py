@@ -97,7 +97,7 @@ def steps_of(services: Services) -> list[Step]:
             answer,
             AnswerReads,
             AnswerWrites,
-            frozenset({"caller", "emit", "reset", "stopped"}),
+            frozenset({"caller", "summary", "emit", "reset", "stopped"}),
         ),
     ]
 

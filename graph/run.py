@@ -116,14 +116,19 @@ def stream_turn(
     caller: Caller,
     lease: str | None = None,
     control: RunControl | None = None,
+    summary: str | None = None,
 ) -> Iterator[TurnEvent]:
     """Run one request and yield its events; the last one is the TurnResult.
+
+    `summary` of older turns may shape the words of a narrative answer, like the window and below it.
 
     A node's error ends in a TurnResult with status "failed" and leaves the turn retryable. Raises
     BadTextError before the graph runs; CheckpointUnavailable, LeaseLostError when the state cannot be kept.
     """
     check_text(request.get("text"))
-    run = _Run(assistant.graph, request, config_for(thread_id, lease), caller, control or RunControl())
+    run = _Run(
+        assistant.graph, request, config_for(thread_id, lease), caller, control or RunControl(), summary
+    )
     yield from run.events()
 
 
@@ -139,6 +144,7 @@ class _Run:
     config: RunnableConfig
     caller: Caller
     control: RunControl
+    summary: str | None = None
     state: dict[str, Any] = field(default_factory=dict)
     shown: str = ""
     node: str | None = None
@@ -162,7 +168,7 @@ class _Run:
         stream = self.graph.stream(
             {"request": self.request},
             self.config,
-            context=RequestContext(self.caller),
+            context=RequestContext(self.caller, self.summary),
             stream_mode=["custom", "tasks", "values"],
             durability="sync" if self.graph.checkpointer else None,  # LangGraph fails on it without a saver
             control=self.control,

@@ -15,14 +15,18 @@ from langgraph.runtime import Runtime
 
 from nodes.contracts import Caller
 
-Need = Literal["caller", "emit", "reset", "stopped"]
+Need = Literal["caller", "summary", "emit", "reset", "stopped"]
 
 
 @dataclass(frozen=True)
 class RequestContext:
-    """What a door passes with a run, beside the input. It is never stored."""
+    """What a door passes with a run, beside the input. It is never stored.
+
+    `summary` is of turns before the window: context for wording, from sources that the caller may see.
+    """
 
     caller: Caller
+    summary: str | None = None
 
 
 CallerOf = Callable[[RequestContext | None], Caller]
@@ -76,6 +80,8 @@ def given(needs: frozenset[Need], runtime: Runtime[RequestContext], caller_of: C
     write = runtime.stream_writer
     services: dict[Need, Callable[[], Any]] = {
         "caller": lambda: caller_of(runtime.context),
+        # Only a door of ours makes this value; what a client sends as context is another type.
+        "summary": lambda: runtime.context.summary if isinstance(runtime.context, RequestContext) else None,
         "emit": lambda: lambda text: write({"token": text}),
         "reset": lambda: lambda: write({"reset": True}),
         "stopped": lambda: lambda: runtime.drain_reason,

@@ -83,6 +83,14 @@ class Door:
 
 
 @dataclass(frozen=True)
+class Asker:
+    """Who asks now, and what is left of the turns before the window, if anything."""
+
+    caller: Caller
+    summary: str | None = None
+
+
+@dataclass(frozen=True)
 class Said:
     """What was said, and all that is kept of how it came about."""
 
@@ -112,13 +120,20 @@ class Answerer:
     plan: PlanPrompt = plan_prompt
 
     def __call__(
-        self, state: AnswerReads, *, caller: Caller, emit: Emit, reset: Reset, stopped: Stopped
+        self,
+        state: AnswerReads,
+        *,
+        caller: Caller,
+        emit: Emit,
+        reset: Reset,
+        stopped: Stopped,
+        summary: str | None = None,
     ) -> AnswerWrites:
         intent, door = state["intent"], Door(emit, reset, stopped)
         if intent["kind"] in ("refused", "out_of_scope", "small_talk"):
             made = self._fixed(state, door)
         else:
-            made = self._found(state, caller, door)
+            made = self._found(state, Asker(caller, summary), door)
         answer = _answer(made, state)
         return {
             "answer": answer,
@@ -140,7 +155,7 @@ class Answerer:
         door.emit(made.text)
         return made
 
-    def _found(self, state: AnswerReads, caller: Caller, door: Door) -> Said:
+    def _found(self, state: AnswerReads, asker: Asker, door: Door) -> Said:
         """Facts first, rendered by rule; then the narrative, worded from passages."""
         intent, facts, evidence = state["intent"], state.get("facts") or [], state.get("evidence")
         narratives = _narrative_questions(intent, state["turn"])
@@ -152,7 +167,7 @@ class Answerer:
         rendered = self._rendered(state, facts, first_label=len(passages) + 1) if facts else None
         if rendered and not narratives:
             return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
-        return self._with_narrative(state, caller, door, rendered)
+        return self._with_narrative(state, asker, door, rendered)
 
     def _rendered(self, state: AnswerReads, facts: list[FactLookup], *, first_label: int) -> Rendered:
         intent = state["intent"]
@@ -165,12 +180,12 @@ class Answerer:
         )
 
     def _with_narrative(
-        self, state: AnswerReads, caller: Caller, door: Door, rendered: Rendered | None
+        self, state: AnswerReads, asker: Asker, door: Door, rendered: Rendered | None
     ) -> Said:
         """A narrative answer, under the facts where both were asked at once."""
         if rendered:
             door.emit(f"{rendered.text}\n\n")
-        told = self._narrative(state, caller, door)
+        told = self._narrative(state, asker, door)
         if rendered is None:
             return told
         found = "narrative" if told.kind == "narrative" or rendered.kind == "not_found" else rendered.kind
@@ -181,7 +196,7 @@ class Answerer:
             citations=(*told.citations, *rendered.citations),
         )
 
-    def _narrative(self, state: AnswerReads, caller: Caller, door: Door) -> Said:
+    def _narrative(self, state: AnswerReads, asker: Asker, door: Door) -> Said:
         evidence, language = state.get("evidence"), state["intent"]["language"]
         question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
         if not evidence or not evidence["passages"]:
@@ -190,8 +205,9 @@ class Answerer:
             question,
             language=language,
             passages=evidence["passages"],
-            window=self._window(state, caller),
+            window=self._window(state, asker.caller),
             budget=self.budget,
+            summary=asker.summary,
         )
         released = release(
             self.provider,
