@@ -72,6 +72,8 @@ class Ledger:
     keeper: LeaseKeeper
     thread_of: Callable[[Caller, str], str]
     after_turn: Callable[[Conversation, Caller], None] = lambda _conversation, _caller: None
+    summary_of: Callable[[Conversation, Caller], str | None] = lambda _conversation, _caller: None
+    end: Callable[[], None] = lambda: None
 
     def open(
         self, caller: Caller, name: str, question: Question, conversation_id: UUID | None = None
