@@ -37,9 +37,10 @@ from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
-from api.ledger import Ledger, refusal_of
+from api.ledger import refusal_of
 from api.logs import log_as_json
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
+from api.summaries import make_ledger
 from api.sweeper import Sweeper
 from api.turns import Ask, Desk, StreamTurn
 from api.workers import WorkerPool
@@ -104,7 +105,7 @@ def create_app(
         prefix=config.key_prefix,
         lease_ms=lease_ms,
     )
-    ledger = Ledger(store, assistant, keeper, thread_of) if store else None
+    ledger = make_ledger(store, assistant, keeper) if store else None
     desk = Desk(
         assistant,
         keeper,
@@ -121,6 +122,8 @@ def create_app(
         yield
         sweeper.close()
         await run_in_threadpool(desk.close, grace_seconds)
+        if ledger:
+            await run_in_threadpool(ledger.end)
 
     app = FastAPI(
         title="Business Assistant",

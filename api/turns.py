@@ -351,7 +351,7 @@ class Desk:
         lease.begin()
         run.accept()
         try:
-            result = self._answer(run, lease)
+            result = self._answer(run, lease, entry)
             seconds = time.monotonic() - run.began
             record = records.ended(started, result, finished_at=self._assistant.clock(), seconds=seconds)
             self._assistant.saver.put_request(record, lease=lease.token)
@@ -393,11 +393,11 @@ class Desk:
         lease.conclude(self._encode(stored))
         return ("done", stored)
 
-    def _answer(self, run: Run, lease: Lease) -> TurnResult:
+    def _answer(self, run: Run, lease: Lease, entry: Entry | None) -> TurnResult:
         """Run the graph, telling the feed. Raises LeaseLostError only: any other fault is a result."""
         try:
             result = self._finished_before(run) if lease.taken_over else None
-            result = result or self._stream(run, lease)
+            result = result or self._stream(run, lease, self._given(run, entry))
         except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001 - the record of the request must be closed whatever failed
@@ -406,7 +406,17 @@ class Desk:
         tell_outcome(run.feed, result.to_json())
         return result
 
-    def _stream(self, run: Run, lease: Lease) -> TurnResult:
+    def _given(self, run: Run, entry: Entry | None) -> dict[str, str]:
+        """What else the run is given: a summary of older turns, where there is one."""
+        if self._ledger is None or entry is None:
+            return {}
+        try:
+            summary = self._ledger.summary_of(entry.conversation, run.ask.caller)
+        except ConversationStoreError:
+            return {}  # the omission mark says that older turns are missing
+        return {"summary": summary} if summary else {}
+
+    def _stream(self, run: Run, lease: Lease, given: dict[str, str]) -> TurnResult:
         half_done = lease.taken_over and takeover.is_half_done(self._state(run), run.request_id)
         request: Request = {
             "request_id": run.request_id,
@@ -420,6 +430,7 @@ class Desk:
             caller=run.ask.caller,
             lease=lease.token,
             control=run.control,
+            **given,
         )
         result: TurnResult | None = None
         for event in events:
