@@ -143,7 +143,7 @@ def test_redis_cli_and_jq_read_one_record(redis_url: str, kept: list[dict[str, A
 def test_redis_cli_and_jq_read_them_all(redis_url: str, kept: list[dict[str, Any]]) -> None:
     """As the page on the saver shows it."""
     cli, jq = program("valkey-cli", "redis-cli"), program("jq")
-    scan = ("HSCAN", context_key(DEFAULT_PREFIX, THREAD), "0", "MATCH", r'\["request","v1",*', "COUNT", "100000")
-    reply = run(cli, "-s", path_of(redis_url), "--json", *scan)
+    scan = ("HSCAN", context_key(DEFAULT_PREFIX, THREAD), "0", "MATCH", r'\["request","v1",*')
+    reply = run(cli, "-s", path_of(redis_url), "--json", *scan, "COUNT", "100000")
     pick = ".[1] | [recurse(.[2:]; length > 0) | .[1] | fromjson] | sort_by(.received_at, .request_id)"
     assert json.loads(run(jq, "-c", pick, text=reply)) == kept
