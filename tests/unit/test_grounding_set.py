@@ -1,7 +1,8 @@
 """The guard against the labelled set: tampered answers that it misses, true ones that it refuses.
 
 `true.jsonl` and the rows `hand-…` of `tampered.jsonl` are written by hand, the rows `altered-…` are
-systematic alterations of true answers. At most 2 tampered may be missed and 3 true ones refused; all are listed here.
+systematic alterations of true answers. At most 2 tampered may be missed and 3 true ones refused; all are
+listed here.
 """
 
 import json
