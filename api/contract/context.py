@@ -99,6 +99,7 @@ class ContractPlan:
         passages: Sequence[Passage],
         window: Window | None,
         budget: PromptBudget,  # noqa: ARG002 - the contract's own counts
+        summary: str | None = None,  # noqa: ARG002 - so do its own parts
     ) -> PromptPlan:
         for used in (passages, ()):
             plan, kept = self._with_parts(question, language, used, window)
