@@ -80,10 +80,20 @@ def given(needs: frozenset[Need], runtime: Runtime[RequestContext], caller_of: C
     write = runtime.stream_writer
     services: dict[Need, Callable[[], Any]] = {
         "caller": lambda: caller_of(runtime.context),
-        # Only a door of ours makes this value; what a client sends as context is another type.
-        "summary": lambda: runtime.context.summary if isinstance(runtime.context, RequestContext) else None,
+        "summary": lambda: summary_of(runtime.context),
         "emit": lambda: lambda text: write({"token": text}),
         "reset": lambda: lambda: write({"reset": True}),
         "stopped": lambda: lambda: runtime.drain_reason,
     }
     return {need: services[need]() for need in needs}
+
+
+def summary_of(context: object) -> str | None:
+    """The summary that a door of ours passed. What a client sends as context gives none.
+
+    LangGraph makes a RequestContext of any mapping with its fields, so the type of the whole says nothing;
+    but no client can send a Caller.
+    """
+    if isinstance(context, RequestContext) and isinstance(context.caller, Caller):
+        return context.summary
+    return None

@@ -153,6 +153,7 @@ def exits(world: World, _folder: Path) -> None:
 CHECKS: dict[str, Callable[[World, Path], None]] = {
     "history shapes no decision": decisions,
     "only answer and suggest see history": readers,
+    "only answer is told the summary": readers,
     "no step is handed history": task_inputs,
     "no field is taken": lambda world, _: check_input(world),
     "undeclared writes are errors": lambda world, _: check_writes(world),
@@ -165,6 +166,7 @@ CHECKS: dict[str, Callable[[World, Path], None]] = {
     "evidence is never cut for history": lambda world, _: check_evidence_kept(world),
     "a claimed permission gives nothing": studio,
     "a claim is not kept": studio,
+    "a claimed summary is not shown": studio,
     "RESTRICTED stays with the granted": lambda world, _: check_restricted(world),
     "a grant ends with its request": lambda world, _: check_grant_is_read_anew(world),
     "what was revoked is not restated": check_revoked,
@@ -221,6 +223,11 @@ def the_gate_reads_history(plant: Plant) -> None:
         return real(without(view, "history"), **given)
 
     plant.run("gate", run, sees_history=True)
+
+
+@breaks("only answer is told the summary")
+def intent_asks_for_the_summary(plant: Plant) -> None:
+    plant.step("intent", lambda step: replace(step, needs=step.needs | {"summary"}))
 
 
 @breaks(READERS, HANDED)
@@ -536,6 +543,11 @@ def the_studio_believes_the_context(plant: Plant) -> None:
 
     plant.put("graph.compose.fixed_caller", lambda _caller: believing)
     plant.put(f"{__name__}.fixed_caller", lambda _caller: believing)
+
+
+@breaks("a claimed summary is not shown")
+def the_studio_believes_a_summary(plant: Plant) -> None:
+    plant.put(graph.steps, "summary_of", lambda context: context.summary)
 
 
 @breaks("a claim is not kept")
