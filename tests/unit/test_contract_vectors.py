@@ -60,3 +60,12 @@ def test_reasons_of_their_own_have_errors_of_their_own() -> None:
     with pytest.raises(ContractError) as deep:
         parse_contract("[" * 100_000, SHIPPED)
     assert deep.value.faults[0].rule == "too_deep"
+
+
+def test_a_path_is_bounded_and_can_be_sent() -> None:
+    with pytest.raises(ContractError) as twice:
+        parse_contract('{"\\ud800": 1, "\\ud800": 2}', SHIPPED)
+    assert (twice.value.faults[0].path, twice.value.faults[0].rule) == ("?", "duplicate_key")
+    with pytest.raises(ContractError) as long:
+        parse_contract(json.dumps({**VECTORS["valid_full"]["contract"], "x" * 5000: 1, "a\0": 1}), SHIPPED)
+    assert {fault.path for fault in long.value.faults} == {"x" * 200, "a?"}

@@ -166,7 +166,9 @@ func (w *walker) object(path string, sent *object, kind reflect.Type) {
 		if known[key] {
 			continue
 		}
-		if !isOpen {
+		if strings.ContainsRune(key, loneSurrogate) {
+			w.say(path, "text_has_surrogate")
+		} else if !isOpen {
 			w.say(join(path, key), "unknown_field")
 		} else if rule := extraFault(key, sent.values[key]); rule != "" {
 			w.say(join(path, key), rule)
