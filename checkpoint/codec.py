@@ -304,13 +304,16 @@ def encode_writes(
     task_path: str,
     compress_from: int | None = None,
 ) -> bytes:
-    """A batch: for each write its index, its length, and task path, channel and value."""
-    parts = []
+    """A batch: for each write its index, its length, and task path, channel and value.
+
+    Two special writes of one kind share an index; the last of them counts.
+    """
     path = part(task_path)
-    for position, (channel, value) in enumerate(writes):
+    indexed = {WRITES_IDX_MAP.get(write[0], position): write for position, write in enumerate(writes)}
+    parts = []
+    for index, (channel, value) in indexed.items():
         body = path + part(channel) + encode_value(serde, value, compress_from)
-        parts.append(ENTRY.pack(WRITES_IDX_MAP.get(channel, position), len(body)))
-        parts.append(body)
+        parts += (ENTRY.pack(index, len(body)), body)
     return b"".join(parts)
 
 

@@ -63,8 +63,10 @@ def choose_turns(stored: Iterable[Stored], turns: int) -> Doomed:
     root = spaces.get("", {})
     parents = {item.parent for item in root.values()}
     kept: set[str] = set()
-    for leaf in (item for item in root.values() if item.id not in parents):
-        kept |= last_turns(root, leaf, turns)
+    for item in root.values():
+        # The latest counts as an end even if something made it its own ancestor.
+        if item.id not in parents or item.id == max(root):
+            kept |= last_turns(root, item, turns)
     gone = root.keys() - kept
     doomed = {("", id_) for id_ in gone}
     for namespace, items in spaces.items():
@@ -87,9 +89,11 @@ def last_turns(items: Mapping[str, Stored], leaf: Stored, turns: int) -> set[str
 
 
 def walk(items: Mapping[str, Stored], start: Stored) -> Iterator[Stored]:
-    """The checkpoint and its ancestors, as far as they are stored."""
+    """The checkpoint and its ancestors, as far as they are stored; each once, even if they form a ring."""
+    met: set[str] = set()
     at: Stored | None = start
-    while at is not None:
+    while at is not None and at.id not in met:
+        met.add(at.id)
         yield at
         at = items.get(at.parent)
 

@@ -362,10 +362,12 @@ local record = id and redis.call('HGET', key, 'cc' .. ns .. part(id))
 if not record then return {'ok', {}} end
 local sought, count = {}, 0
 for i = 3, #ARGV do sought[ARGV[i]] = true; count = count + 1 end
-local steps = {}
+local steps, met = {}, {}
 local _, header = split(record)
-while count > 0 and header[1] ~= '' do
+-- A checkpoint put again under its child would make the chain a ring; a loop in here would stop the server.
+while count > 0 and header[1] ~= '' and not met[header[1]] do
   id = header[1]
+  met[id] = true
   local index
   record, index = unpack(redis.call('HMGET', key, 'cc' .. ns .. part(id), 'wi' .. ns .. part(id)))
   if not record then break end

@@ -87,6 +87,16 @@ async def test_special_writes_keep_their_last_value(any_saver: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
+async def test_special_writes_of_one_batch_count_once(any_saver: Any, size: int) -> None:
+    (config,) = await put_chain(any_saver, "t", ["1"])
+    await any_saver.aput_writes(
+        config, [("__error__", "a" * size), ("x", 1), ("__error__", "b" * size)], "task"
+    )
+    found = await any_saver.aget_tuple(config)
+    assert found.pending_writes == [("task", "__error__", "b" * size), ("task", "x", 1)]
+
+
+@pytest.mark.parametrize("size", [10, 40_000])
 async def test_large_writes_follow_the_same_rules(any_saver: Any, size: int) -> None:
     (config,) = await put_chain(any_saver, "t", ["1"])
     for letter in "xyz":
@@ -485,7 +495,7 @@ async def test_prune_keeps_what_writers_need_meanwhile(any_saver: Any) -> None:
 
 
 def test_prune_chooses_again_when_something_new_needs_the_doomed(saver: RedisContextSaver) -> None:
-    """A fork arrives between the choice and the deletion, and is rebuilt from a checkpoint that was chosen."""
+    """A fork arrives between the choice and the deletion, rebuilt from a chosen checkpoint."""
 
     def save(id_: str, parent: str | None, metadata: Any) -> None:
         checkpoint = generate_checkpoint(checkpoint_id=id_, channel_versions={"log": id_})
@@ -567,6 +577,19 @@ def test_delta_channels_are_rebuilt_as_in_memory(saver: RedisContextSaver) -> No
     other = memory.get_delta_channel_history(config=config, channels=["log"])["log"]
     assert [write[1:] for write in own["log"]["writes"]] == [write[1:] for write in other["writes"]]
     assert own["log"].get("seed") == other.get("seed")
+
+
+async def test_a_ring_of_parents_stops_neither_server_nor_saver(any_saver: Any) -> None:
+    """The same id put again, as the child of itself and of its own child."""
+    await put_chain(any_saver, "t", ["1", "2"])
+    for id_, parent in (("1", "2"), ("3", "3")):
+        checkpoint = generate_checkpoint(checkpoint_id=id_)
+        await any_saver.aput(generate_config("t", checkpoint_id=parent), checkpoint, generate_metadata(), {})
+        config = generate_config("t", checkpoint_id=id_)
+        found = await any_saver.aget_delta_channel_history(config=config, channels=["absent"])
+        assert found == {"absent": {"writes": []}}
+    await any_saver.aprune(["t"])
+    assert ids_of(await listed(any_saver, generate_config("t"))) == ["3"]
 
 
 @pytest.mark.filterwarnings("ignore:.*[Bb]eta.*")

@@ -26,7 +26,10 @@ NAMESPACES = st.sampled_from(["", "sub:1", "sub|1"])
 IDS = st.integers(0, 12).map(lambda number: f"{number:02}")
 CHANNELS = ["x", "y", "z:1"]
 VALUES = st.one_of(
-    st.none(), st.integers(), st.text("ab中", max_size=3), st.sampled_from(["L" * 20_000, b"\0" * 9])
+    st.none(),
+    st.integers(-(2**63), 2**63),
+    st.text("ab中", max_size=3),
+    st.sampled_from(["L" * 20_000, b"\0" * 9]),
 )
 TASKS = st.sampled_from(["t1", "t2"])
 PATHS = st.sampled_from(["", "~a", "~b"])
@@ -127,7 +130,18 @@ class Both(RuleBasedStateMachine):
     @rule(config=configs, channels=st.lists(st.sampled_from([*CHANNELS, "absent"]), unique=True, min_size=1))
     def read_history(self, config: Any, channels: list[str]) -> None:
         ours = self.ask("get_delta_channel_history", config=config, channels=channels)
+        if self.is_ring(config):
+            return  # the model would never come back
         assert ours == self.model.get_delta_channel_history(config=config, channels=channels)
+
+    def is_ring(self, config: Any) -> bool:
+        met = []
+        while (found := self.model.get_tuple(config)) is not None and found.parent_config:
+            if found.config in met:
+                return True
+            met.append(found.config)
+            config = found.parent_config
+        return False
 
     @rule(
         thread=THREADS,

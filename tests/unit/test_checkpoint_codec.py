@@ -276,6 +276,13 @@ def test_compressed_values_must_be_as_long_as_they_claim() -> None:
         decode_value(STRICT, frame[:-3])
 
 
+def test_an_honest_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = encode_value(STRICT, "a" * 1000, 0)
+    monkeypatch.setattr(codec, "LARGEST_UNPACKED", 900)
+    with pytest.raises(UnreadableError, match="claims"):
+        decode_value(STRICT, frame)
+
+
 def test_incompressible_values_stay_plain() -> None:
     assert encode_value(STRICT, uuid.uuid4().bytes * 1, 0)[0] == codec.PLAIN
 

@@ -47,6 +47,13 @@ def test_older_keeps_a_whole_chain_without_a_seed() -> None:
     assert choose_older(stored) == set()
 
 
+def test_a_ring_of_parents_ends() -> None:
+    ring = [item("1", "2", unseeded=("log",)), item("2", "1", unseeded=("log",)), item("3", "3")]
+    assert choose_older(ring[:2]) == set()
+    assert left(ring, choose_turns(ring, 1)) == ["3"]
+    assert left(ring[:2], choose_turns(ring[:2], 1)) == ["1", "2"]
+
+
 def test_turns_keeps_the_last_ones() -> None:
     assert left(LONG, choose_turns(LONG, 2)) == ["4a", "4b", "5a", "5b"]
     assert choose_turns(LONG, 5) == choose_turns(LONG, 9) == set()
