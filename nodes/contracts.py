@@ -71,7 +71,7 @@ class Intent(TypedDict):
     sub_questions: list[SubQuestion]  # empty when one question is asked
     needs: list[Slot]  # open slots, in the order in which they are asked
     safety: str | None  # the screen's reason when kind is "refused"
-    # Whether the text asks or requests something, rather than naming it: "创业补贴" does not. Absent: it does.
+    # Whether the text asks or requests something; "创业补贴" only names it. Absent: it does.
     asks: NotRequired[bool]
 
 
