@@ -323,11 +323,17 @@ for _, head in ipairs(heads) do
   end
 end
 
+-- Newest first; one id in two namespaces always comes in the same order.
+local function comes_first(one, other)
+  if one[2] == other[2] then return above(other[1], one[1]) end
+  return above(one[2], other[2])
+end
+
 local items, size = {}, 0
 while #items < most and size < bytes do
   local best
   for _, head in ipairs(heads) do
-    if head[2] ~= '' and (not best or above(head[2], best[2])) then best = head end
+    if head[2] ~= '' and (not best or comes_first(head, best)) then best = head end
   end
   if not best then break end
   local record = record_of(best, best[2])

@@ -325,6 +325,14 @@ async def test_list_namespaces(any_saver: Any) -> None:
     assert ids_of(await listed(any_saver, one)) == ["2"]
 
 
+@pytest.mark.parametrize("order", [["", "n", "sub"], ["sub", "n", ""]])
+async def test_one_id_in_several_namespaces_has_one_order(any_saver: Any, order: list[str]) -> None:
+    for namespace in order:
+        await put_chain(any_saver, "t", ["1"], namespace)
+    found = await listed(any_saver, {"configurable": {"thread_id": "t"}})
+    assert [each.config["configurable"]["checkpoint_ns"] for each in found] == ["", "n", "sub"]
+
+
 async def test_list_narrowed_to_one_checkpoint(any_saver: Any) -> None:
     await put_chain(any_saver, "t", ["1", "2", "3"])
     one = generate_config("t", checkpoint_id="2")
