@@ -138,6 +138,13 @@ def test_a_table_row_is_read_out_with_columns_and_unit() -> None:
 def test_the_passage_that_is_about_the_question_wins_over_a_sentence_that_sounds_like_it() -> None:
     solar = passage("# 光伏补贴办法\n\n本办法有效期至2025年12月31日，到期后不再受理。", "光伏补贴办法")
     assert "2028年" in answer("吸纳就业补贴什么时候到期？", solar, HIRING_PASSAGE)
+    forms = passage(
+        "# 光伏补贴办法\n\n## 申请材料\n项目单位提交补贴申请表、并网验收意见等材料。", "光伏补贴办法"
+    )
+    hiring = passage(f"{HIRING}\n## 申请材料\n用人单位上传招用人员花名册。", "吸纳就业补贴办法")
+    said = answer("吸纳就业补贴要提交什么材料？", forms, hiring)
+    assert "花名册" in said
+    assert "并网" not in said
 
 
 @pytest.mark.parametrize("question", ["明天天气怎么样？", "谁是市长？", "？？"])
