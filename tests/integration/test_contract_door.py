@@ -139,6 +139,13 @@ def test_a_full_pool_refuses_and_every_slot_comes_back(door: Door) -> None:
     until(lambda: pool.busy() == 0)
 
 
+def test_a_turn_frees_its_worker_before_it_is_answered(settings: Settings) -> None:
+    alone = settings.model_copy(update={"max_workers": 1})
+    with open_assistant(alone) as assistant, contract_door(assistant) as door:
+        sent = contract("我膝盖有下坠感")
+        assert {door.http.post(route, json=sent).status_code for route in (TURNS, STREAM) * 10} == {200}
+
+
 def test_a_model_that_fails_ends_in_one_retryable_problem(settings: Settings, tmp_path: Path) -> None:
     script = tmp_path / "script.jsonl"
     script.write_text(json.dumps({"text": "x", "error": "overloaded"}), encoding="utf-8")

@@ -409,7 +409,7 @@ def sized(budget: int) -> dict[str, Any]:
 def test_the_budget_is_kept_and_what_it_costs_is_told(assistant: Assistant) -> None:
     reply = "膝盖下坠感的可能原因包括韧带损伤[C1]。"
     lost: list[frozenset[str]] = []
-    for budget in range(8000, 500, -150):
+    for budget in range(6000, 500, -250):
         sender = scripted(assistant, reply)
         answer = sender.send(sized(budget))
         (prompt,) = sender.prompts
