@@ -4,7 +4,7 @@ Reads the turn, its intent, the evidence and facts, and `history`: for the words
 Writes the answer, the request's outcome, the history with this turn added, and the chat client's pair.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -46,8 +46,10 @@ from nodes.contracts import (
 from nodes.digest import decision_digest
 from nodes.notices import empty_window, ended, said
 
+MAX_SOURCES = 64  # documents kept with a turn, to be authorised again before it is shown
 STOP = "stop"  # a user's stop; any other reason leaves the turn to be retried
 
+Source = tuple[str, str]  # (document id, version)
 Screen = Callable[[str], str | None]  # why a sentence may not leave, or None
 RestoreWindow = Callable[..., Window]  # as `checkpoint.window.restore`
 PlanPrompt = Callable[..., PromptPlan]  # as `nodes.answer.prompts.plan_prompt`
@@ -102,6 +104,8 @@ class Said:
     replies: tuple[str, ...] = ()
     degraded: bool = False
     partial: bool = False
+    # Documents whose text may be in these words, cited or not: all that the model was shown.
+    shown: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ class Answerer:
             "outcome": ended(
                 state["outcome"], "stopped" if made.partial else "completed", degraded=made.degraded
             ),
-            "history": self._remembered(state, answer),
+            "history": self._remembered(state, answer, made.shown),
             "messages": said(answer["text"], self.new_id()),
         }
 
@@ -183,11 +187,9 @@ class Answerer:
         self, state: AnswerReads, asker: Asker, door: Door, rendered: Rendered | None
     ) -> Said:
         """A narrative answer, under the facts where both were asked at once."""
-        if rendered:
-            door.emit(f"{rendered.text}\n\n")
-        told = self._narrative(state, asker, door)
         if rendered is None:
-            return told
+            return self._narrative(state, asker, door)
+        told = self._narrative(state, asker, _under(f"{rendered.text}\n\n", door))
         found = "narrative" if told.kind == "narrative" or rendered.kind == "not_found" else rendered.kind
         return replace(
             told,
@@ -217,7 +219,8 @@ class Answerer:
             stopped=lambda: door.stopped() is not None,
             screen=self.screen,
         )
-        return _narrated(released, plan.report, evidence, door)
+        told = _narrated(released, plan.report, evidence, door)
+        return replace(told, shown=_shown(plan))
 
     def _window(self, state: AnswerReads, caller: Caller) -> Window:
         return self.restore(
@@ -227,10 +230,11 @@ class Answerer:
             language=state["intent"]["language"],
         )
 
-    def _remembered(self, state: AnswerReads, answer: Answer) -> object:
+    def _remembered(self, state: AnswerReads, answer: Answer, shown: Sequence[Source]) -> object:
         """History with this turn as a candidate; a turn of another kind leaves it as it was."""
         turn = state["turn"]
-        sources = {(citation["document_id"], citation["version"]) for citation in answer["citations"]}
+        cited_here = ((citation["document_id"], citation["version"]) for citation in answer["citations"])
+        sources = {*cited_here, *shown}
         return remember(
             state.get("history"),
             {
@@ -252,6 +256,28 @@ def _narrative_questions(intent: Intent, turn: Turn) -> list[str]:
     return [turn["standalone_question"]] if intent["kind"] == "narrative" else []
 
 
+def _under(text: str, door: Door) -> Door:
+    """The door for what follows this text, which is said at once, and again after each reset."""
+
+    def reset() -> None:
+        door.reset()
+        door.emit(text)
+
+    door.emit(text)
+    return replace(door, reset=reset)
+
+
+def _shown(plan: PromptPlan) -> tuple[Source, ...]:
+    """The documents behind the prompt's passages, then those behind the earlier answers in it, newest first.
+
+    An answer may have taken its words from either. At most MAX_SOURCES, so that state stays bounded.
+    """
+    passages = ((passage["document_id"], passage["version"]) for passage in plan.prompt.passages)
+    newest_first = reversed(plan.window.past_turns)
+    earlier = ((source[0], source[1]) for turn in newest_first for source in turn["sources"])
+    return tuple(dict.fromkeys((*passages, *earlier)))[:MAX_SOURCES]
+
+
 def _say(made: Said, door: Door) -> Said:
     door.emit(made.text)
     return made
@@ -260,8 +286,9 @@ def _say(made: Said, door: Door) -> Said:
 def _narrated(released: Released, window: WindowReport, evidence: Evidence, door: Door) -> Said:
     if released.partial and door.stopped() != STOP:
         raise TurnInterrupted("The answer was interrupted: type /retry to go on.")
+    kind: AnswerKind = "narrative" if released.is_answer else "not_found"
     return Said(
-        "stopped" if released.partial else "narrative",
+        "stopped" if released.partial else kind,
         released.text,
         tuple(cited(released.text, evidence["passages"])),
         window,

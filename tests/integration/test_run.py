@@ -9,7 +9,7 @@ from langgraph.runtime import RunControl
 
 from graph.build import Services, build_graph
 from graph.compose import Assistant, caller_of_context
-from graph.run import STOP, TokenEvent, TurnResult, config_for, last_result, stream_turn
+from graph.run import STOP, ResetEvent, TokenEvent, TurnResult, config_for, last_result, stream_turn
 from nodes.answer.providers import Reply, ScriptedProvider
 from nodes.contracts import Caller
 
@@ -240,3 +240,37 @@ def test_a_chat_client_sees_the_current_pair(assistant: Assistant) -> None:
         assert [message["type"] for message in state["messages"]] == ["human", "ai"]
     assert state["turn"]["original_question"] == "云帆科技2023年营收是多少？"
     assert state["turn_count"] == 2
+
+
+def test_a_turn_is_dropped_with_any_document_its_model_was_shown(assistant: Assistant, say: Say) -> None:
+    """Cited or not: a model may have taken its words from every passage and every earlier answer."""
+    uncited = scripted(assistant, "每户8000元[C1]。", "研发费用补助按规定办理。")
+    say(POLICY, uncited)
+    say("研发费用补助怎么申请？", uncited)
+    first, second = values(uncited)["history"]["turns"]
+    shown = {passage["document_id"] for passage in values(uncited)["evidence"]["passages"]}
+    assert {source[0] for source in second["sources"]} >= shown | {source[0] for source in first["sources"]}
+    assert "yunhu-startup-subsidy" in {source[0] for source in second["sources"]}
+
+
+def test_a_reset_keeps_the_facts_that_stand_above(assistant: Assistant) -> None:
+    lying = scripted(assistant, "补贴为99999元[C1]。", "一次性创业补贴的标准为每户8000元[C1]。")
+    text = "云帆科技2023年营收是多少？一次性创业补贴有多少钱？"
+    request: Any = {"request_id": "r", "text": text, "received_at": assistant.clock()}
+    shown = ""
+    for event in stream_turn(lying, request, thread_id="t", caller=Caller()):
+        if isinstance(event, TokenEvent):
+            shown += event.text
+        elif isinstance(event, ResetEvent):
+            shown = ""
+        result = event
+    assert isinstance(result, TurnResult)
+    assert shown == result.answer["text"]  # type: ignore[index]
+    assert "323,706.91万元" in shown
+    assert "8000元" in shown
+
+
+def test_passages_that_hold_no_answer_are_not_an_answer(assistant: Assistant, say: Say) -> None:
+    found = say(POLICY, scripted(assistant, "资料中没有可以直接回答这个问题的内容。"))
+    assert found.answer is not None
+    assert (found.answer["kind"], found.answer["citations"]) == ("not_found", [])
