@@ -20,6 +20,7 @@ import httpx
 from api.app import create_app, make_server
 from checkpoint import CheckpointUnavailable
 from graph.run import StageEvent, TokenEvent, TurnEvent, TurnResult
+from graph.settings import Settings
 
 Event = tuple[str, dict[str, Any]]
 WAIT_SECONDS = 20.0  # how long anything may take before a test gives up; nothing is asserted about speed
@@ -79,11 +80,18 @@ def result_for(text: str) -> TurnResult:
     )
 
 
-def stand_in(saver: Any, *, max_workers: int = 8, on_disconnect: str = "continue") -> Any:
+def stand_in(saver: Any, *, max_workers: int = 8, on_disconnect: str = "continue", **settings: Any) -> Any:
     """What a door uses of an assistant, around a real saver."""
     return SimpleNamespace(
         saver=saver,
-        settings=SimpleNamespace(max_workers=max_workers, on_disconnect=on_disconnect),
+        settings=Settings.model_validate(
+            {
+                "context": saver.config,
+                "max_workers": max_workers,
+                "on_disconnect": on_disconnect,
+                **settings,
+            }
+        ),
         services=SimpleNamespace(
             retriever=SimpleNamespace(knowledge_version=lambda: "k1"),
             provider=SimpleNamespace(name="scripted"),
@@ -116,8 +124,9 @@ class WatchedSaver:
 class Door:
     """One running server and a client of it."""
 
-    def __init__(self, app: Any, address: str) -> None:
+    def __init__(self, app: Any, address: str, server: Any) -> None:
         self.app = app
+        self.server = server
         self.address = address
         self.port = int(address.rsplit(":", 1)[1])
         self.http = httpx.Client(base_url=address, timeout=WAIT_SECONDS, trust_env=False)
@@ -158,7 +167,7 @@ class Door:
 
 
 @contextmanager
-def open_door(assistant: Any, **options: Any) -> Iterator[Door]:
+def open_door(assistant: Any, *, grace_seconds: float = 0.2, **options: Any) -> Iterator[Door]:
     addresses: list[str] = []
     started = threading.Event()
 
@@ -166,13 +175,13 @@ def open_door(assistant: Any, **options: Any) -> Iterator[Door]:
         addresses.append(address)
         started.set()
 
-    app = create_app(assistant, grace_seconds=0.2, **options)
-    server = make_server(app, "127.0.0.1", 0, grace_seconds=0.2, announce=announce)
+    app = create_app(assistant, grace_seconds=grace_seconds, **options)
+    server = make_server(app, "127.0.0.1", 0, grace_seconds=grace_seconds, announce=announce)
     thread = threading.Thread(target=server.run, name="door")
     thread.start()
     try:
         assert started.wait(WAIT_SECONDS)
-        door = Door(app, addresses[0])
+        door = Door(app, addresses[0], server)
         try:
             yield door
         finally:

@@ -265,6 +265,17 @@ def test_a_draining_server_takes_nothing_new(door: Door, script: Script) -> None
     assert '"status":"completed"' in read_rest(connection)
 
 
+def test_a_server_told_to_end_drains_while_its_runs_go_on(saver: RedisContextSaver, script: Script) -> None:
+    with open_door(stand_in(saver), run_turn=script, grace_seconds=WAIT_SECONDS) as door:
+        connection = door.send_raw("hold")
+        read_until(connection, "event: token")
+        door.server.should_exit = True
+        until(lambda: door.desk._draining)
+        assert len(door.desk._runs.active()) == 1
+        script.go.set()
+        assert '"status":"completed"' in read_rest(connection)
+
+
 def test_a_killed_process_blocks_its_thread_only_until_the_lease_lapses(
     process: Process, door: Door, saver: RedisContextSaver
 ) -> None:
