@@ -9,11 +9,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from checkpoint.window import WindowLimits, restore
-from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify
+from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify, make_after_suggest
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
 from nodes.answer.prompts import plan_prompt
 from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, PlanPrompt, RestoreWindow, Screen
+from nodes.clarify.adopt import AdoptReads, AdoptWrites, adopt
 from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
 from nodes.clarify.suggest import SuggestReads, SuggestWrites, make_suggest
 from nodes.contracts import (
@@ -50,6 +51,7 @@ class Services:
     new_id: NewId
     limits: WindowLimits = WindowLimits()  # noqa: RUF009 - frozen
     follow_up: FollowUp = "confirm"
+    resolver: Provider | None = None  # words suggestions; None: by rule
     restore: RestoreWindow = restore  # what answers see of the `history` channel
     plan: PlanPrompt = plan_prompt  # what of it, and of the evidence, fits a prompt
 
@@ -68,6 +70,7 @@ def steps_of(services: Services) -> list[Step]:
         directory=services.directory,
         may_see=services.may_see,
         limits=services.limits,
+        resolver=services.resolver,
     )
     answer = Answerer(
         directory=services.directory,
@@ -85,6 +88,7 @@ def steps_of(services: Services) -> list[Step]:
         Step("intent", make_intent(read_intent=services.read_intent), IntentReads, IntentWrites),
         Step("clarify", clarify, ClarifyReads, ClarifyWrites, frozenset({"caller"})),
         Step("suggest", suggest, SuggestReads, SuggestWrites, frozenset({"caller"})),
+        Step("adopt", adopt, AdoptReads, AdoptWrites),
         Step(
             "retrieve",
             make_retrieve(retriever=services.retriever, facts=services.facts),
@@ -124,7 +128,8 @@ def build_graph(
         make_after_clarify(services.follow_up),
         ["intent", "clarify", "suggest", "retrieve", "answer", END],
     )
-    builder.add_edge("suggest", END)
+    builder.add_conditional_edges("suggest", make_after_suggest(services.follow_up), ["adopt", END])
+    builder.add_edge("adopt", "intent")
     builder.add_edge("retrieve", "answer")
     builder.add_edge("answer", END)
     graph: TurnGraph = builder.compile(checkpointer=saver, name="business-assistant")

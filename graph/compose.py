@@ -16,7 +16,7 @@ from graph.build import Services, TurnGraph, build_graph
 from graph.routes import FollowUp
 from graph.settings import Settings, SettingsError
 from graph.steps import CallerOf, RequestContext
-from nodes.answer.providers import load_provider
+from nodes.answer.providers import ChatModelProvider, load_provider
 from nodes.contracts import (
     Caller,
     Clock,
@@ -104,6 +104,7 @@ def services_over(
         new_id=random_id,
         limits=limits,
         follow_up=follow_up,
+        resolver=provider if isinstance(provider, ChatModelProvider) else None,
     )
 
 

@@ -4,6 +4,7 @@ Each request starts from the state that was stored before it, so one that differ
 ones along. The stored thread is only read. Without `live` the model's recorded replies are used.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from graph.build import TurnGraph, build_graph
 from graph.compose import Assistant, caller_of_context
 from graph.run import config_for, last_result, stream_turn
 from nodes.answer.providers import ExtractiveProvider, ScriptedProvider
-from nodes.contracts import Answer, Caller, Request
+from nodes.contracts import Answer, Caller, Provider, Request, Turn
 
 Verdict = Literal["equal", "different", "not_comparable"]
 COMPARED = ("status", "input_kind", "decision_digest", "evidence", "answer")
@@ -158,6 +159,14 @@ def why_not_comparable(assistant: Assistant, stored: Stored, caller: Caller) -> 
     return None
 
 
+def _recorded_resolver(stored: Stored) -> Provider | None:
+    """What a resolver said when its question was used without asking; else none, since the user picks."""
+    turn: Turn | None = stored.after.checkpoint["channel_values"].get("turn")
+    if turn is None or turn["standalone_reason"] != "auto":
+        return None
+    return ScriptedProvider([json.dumps({"standalone_questions": [turn["standalone_question"]]})])
+
+
 class ScratchSaver(InMemorySaver):
     """Memory that counts versions on in the stored thread's own format, so that they keep their order."""
 
@@ -168,6 +177,8 @@ def _scratch_graph(assistant: Assistant, stored: Stored, *, live: bool) -> TurnG
     """A graph over memory that holds only the state before the request."""
     services = assistant.services
     answer: Answer | None = stored.after.checkpoint["channel_values"].get("answer")
+    if not live:
+        services = replace(services, resolver=_recorded_resolver(stored))
     if not live and answer and answer["replies"] and not isinstance(services.provider, ExtractiveProvider):
         services = replace(services, provider=ScriptedProvider(answer["replies"]))
     saver = ScratchSaver()

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from nodes.contracts import Answer, Clarification, Evidence, Intent, Outcome, Suggestions
 
-Target = Literal["intent", "clarify", "suggest", "retrieve", "answer", "__end__"]
+Target = Literal["intent", "clarify", "suggest", "adopt", "retrieve", "answer", "__end__"]
 FollowUp = Literal["confirm", "off", "auto"]
 
 ANSWERED_AT_ONCE = ("refused", "small_talk", "out_of_scope")
@@ -50,9 +50,24 @@ def make_after_clarify(follow_up: FollowUp) -> Callable[[AfterClarifyReads], Tar
         if pending is None:
             return first_missing(state.get("intent"), None, state.get("evidence"))
         wants_words = pending["slot"] == "reference" and state.get("suggestions") is None
-        return "suggest" if wants_words and follow_up == "confirm" else "__end__"
+        return "suggest" if wants_words and follow_up != "off" else "__end__"
 
     return after_clarify
+
+
+class AfterSuggestReads(TypedDict, total=False):
+    suggestions: Suggestions | None
+
+
+def make_after_suggest(follow_up: FollowUp) -> Callable[[AfterSuggestReads], Target]:
+    """The user picks; only `auto` goes on by itself, and only where there is something to go on with."""
+
+    def after_suggest(state: AfterSuggestReads) -> Target:
+        suggestions = state.get("suggestions")
+        found = suggestions is not None and bool(suggestions["options"])
+        return "adopt" if follow_up == "auto" and found else "__end__"
+
+    return after_suggest
 
 
 def first_missing(

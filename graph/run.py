@@ -85,6 +85,9 @@ class TurnResult:
     turn_id: str | None = None
     original_question: str | None = None
     standalone_question: str | None = None
+    history_shaped: bool = (
+        False  # the question was worded from history and nobody confirmed it (FOLLOW_UP=auto)
+    )
     answer: dict[str, Any] | None = None
     clarification: dict[str, Any] | None = None
     notice: str | None = None
@@ -253,6 +256,7 @@ def result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnRe
         turn_id=turn["turn_id"],
         original_question=turn["original_question"],
         standalone_question=turn["standalone_question"],
+        history_shaped=turn["standalone_reason"] == "auto",
     )
     answer, pending = state.get("answer"), state.get("clarification")
     if answer:

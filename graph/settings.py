@@ -4,15 +4,31 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from checkpoint import ContextConfig, load_context_config
 from checkpoint.config import CONTEXT_SETTINGS
 from checkpoint.conversations.config import StoreConfig, load_store_config
 
+# One scope token of RFC 6749: printable ASCII without space, quote and backslash.
+Scope = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
 Spec = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+# An HS256 secret shorter than its hash can be guessed from one token (RFC 7518, section 3.2).
+SHORTEST_SECRETS = {"jwt_secret": 32, "log_hash_key": 16}
 
 
 class SettingsError(ValueError):
@@ -66,9 +82,69 @@ class Settings(BaseModel):
     on_disconnect: Literal["continue", "stop"] = Field(
         "continue", title="ON_DISCONNECT", description="What a lost connection does to a running request."
     )
-    jwt_secret: SecretStr | None = Field(
-        None, title="JWT_SECRET", description="HS256 secret of callers' tokens; unset: loopback only."
+    caller_max_running: int = Field(
+        8,
+        title="CALLER_MAX_RUNNING",
+        ge=1,
+        le=1024,
+        description="Requests worked on at once for one signed-in caller by one process.",
     )
+    jwt_secret: SecretStr | None = Field(
+        None,
+        title="JWT_SECRET",
+        description="HS256 secret of callers' tokens, 32 characters or more. Unset, and no JWT_JWKS_URL: "
+        "one local caller, loopback only.",
+    )
+    jwt_issuer: Spec | None = Field(
+        None, title="JWT_ISSUER", description="The `iss` that tokens must have; unset: any."
+    )
+    jwt_audience: Spec | None = Field(
+        None,
+        title="JWT_AUDIENCE",
+        description="The `aud` that tokens must have; unset: tokens must have none.",
+    )
+    jwt_scope: Scope | None = Field(
+        None, title="JWT_SCOPE", description="A scope that tokens must have; unset: none is asked for."
+    )
+    jwt_jwks_url: Spec | None = Field(
+        None,
+        title="JWT_JWKS_URL",
+        description="Where the public keys of callers' tokens are published, instead of JWT_SECRET; needs "
+        "JWT_AUDIENCE. `https://`, or `http://` on this machine.",
+    )
+    log_hash_key: SecretStr | None = Field(
+        None,
+        title="LOG_HASH_KEY",
+        description="Key of the hashes that stand for questions in the log, 16 characters or more; unset: a "
+        "new one at each start, so that hashes of two starts cannot be compared.",
+    )
+
+    @field_validator("jwt_secret", "log_hash_key")
+    @classmethod
+    def _check_length(cls, secret: SecretStr | None, about: ValidationInfo) -> SecretStr | None:
+        shortest = SHORTEST_SECRETS[about.field_name or ""]
+        if secret is not None and len(secret) < shortest:
+            raise ValueError(f"must have {shortest} characters or more")
+        return secret
+
+    @field_validator("jwt_jwks_url")
+    @classmethod
+    def _check_jwks(cls, url: str | None, others: ValidationInfo) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+        if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_here)):
+            raise ValueError("must be an https:// address, or an http:// one on this machine")
+        if others.data.get("jwt_secret") is not None:
+            raise ValueError("cannot be set beside JWT_SECRET, for a token has one kind of key")
+        if others.data.get("jwt_audience") is None:
+            raise ValueError("needs JWT_AUDIENCE, for the same keys sign tokens for other services")
+        return url
+
+    @property
+    def has_sign_in(self) -> bool:
+        return self.jwt_secret is not None or self.jwt_jwks_url is not None
 
     @property
     def home(self) -> Path:
@@ -115,4 +191,5 @@ def _split(raw: str) -> tuple[str, ...]:
 def _remedy(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False)[0]
     title = Settings.model_fields[str(fault["loc"][0])].title
-    return f"{title}: {fault['msg'][0].lower()}{fault['msg'][1:]}. Set {title} accordingly or unset it."
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{title}: {message[0].lower()}{message[1:]}. Set {title} accordingly or unset it."

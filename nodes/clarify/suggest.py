@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypedDict
 
-from checkpoint.window import PastTurn, WindowLimits, restore
+from checkpoint.window import PastTurn, Window, WindowLimits, restore
+from nodes.clarify.resolve import resolve
 from nodes.contracts import (
     Caller,
     Clarification,
@@ -17,6 +18,8 @@ from nodes.contracts import (
     Intent,
     Language,
     Option,
+    Provider,
+    ProviderError,
     ReadIntent,
     SourceGuard,
     Suggestions,
@@ -46,8 +49,12 @@ def make_suggest(
     directory: CompanyDirectory,
     may_see: SourceGuard,
     limits: WindowLimits,
+    resolver: Provider | None = None,
 ) -> Callable[..., SuggestWrites]:
-    """Suggestions by rule: the last turns' own questions, with what the new text says put in their place."""
+    """Suggestions worded by `resolver`, a model; without one, and where it fails, by rule.
+
+    By rule they are the last turns' own questions, with what the new text says put in their place.
+    """
 
     def suggest(state: SuggestReads, *, caller: Caller) -> SuggestWrites:
         turn, intent = state["turn"], state["intent"]
@@ -57,17 +64,34 @@ def make_suggest(
             may_see=lambda sources: may_see(caller, sources),
             language=intent["language"],
         )
-        names = Names(directory, intent["language"])
-        worded = [
-            reworded(
-                turn["original_question"], intent, asked_at(past, turn["received_at"]), read_intent, names
-            )
-            for past in reversed(window.past_turns)
-        ]
-        questions = list(dict.fromkeys(question for question in worded if question))[:MAX_SUGGESTIONS]
-        return {"suggestions": {"options": offered(questions, intent["language"]), "degraded": False}}
+        questions, degraded = by_model(turn["original_question"], window, intent["language"], resolver)
+        if not questions:
+            names = Names(directory, intent["language"])
+            questions = by_rule(turn, intent, window, read_intent, names)
+        return {"suggestions": {"options": offered(questions, intent["language"]), "degraded": degraded}}
 
     return suggest
+
+
+def by_model(
+    text: str, window: Window, language: Language, resolver: Provider | None
+) -> tuple[list[str], bool]:
+    """The model's questions, and whether it failed. One that is not there, or sees nothing, has not failed."""
+    if resolver is None or not window.past_turns:
+        return [], False
+    try:
+        found = resolve(text, history=window.messages, language=language, provider=resolver)
+    except ProviderError:
+        return [], True
+    return list(dict.fromkeys(found["standalone_questions"]))[:MAX_SUGGESTIONS], False
+
+
+def by_rule(turn: Turn, intent: Intent, window: Window, read_intent: ReadIntent, names: "Names") -> list[str]:
+    worded = [
+        reworded(turn["original_question"], intent, asked_at(past, turn["received_at"]), read_intent, names)
+        for past in reversed(window.past_turns)
+    ]
+    return list(dict.fromkeys(question for question in worded if question))[:MAX_SUGGESTIONS]
 
 
 def asked_at(past: PastTurn, now: str) -> PastTurn:

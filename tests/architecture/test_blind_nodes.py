@@ -46,7 +46,7 @@ def test_only_answer_and_suggest_read_history(graph: TurnGraph) -> None:
 
 def test_every_route_has_a_view_of_its_own(graph: TurnGraph) -> None:
     specs = [spec for branches in graph.builder.branches.values() for spec in branches.values()]
-    assert len(specs) == 3
+    assert len(specs) == 4
     assert all(spec.input_schema not in (None, TurnState) for spec in specs)
 
 

@@ -136,6 +136,7 @@ FIELDS = {
     "thread_id", "status", "input_kind", "error_code", "degraded", "turn_id", "original_question",
     "standalone_question", "answer", "clarification", "notice", "window", "decision_digest", "usage",
     "partial_text",
+    "history_shaped",
 }  # fmt: skip
 
 
