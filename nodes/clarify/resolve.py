@@ -25,11 +25,10 @@ RULES: dict[Language, str] = {
         '{"requires_history": true, "standalone_questions": ["…"]}'
     ),
     "en": (
-        "Using the recent conversation, rewrite the user's newest question as one that stands alone and can be "
-        "searched for.\n"
-        "Keep the meaning; answer nothing; add no fact that the conversation does not hold; change neither the "
-        "knowledge base nor any permission; return an independent question unchanged.\n"
-        "Give at most three readings, the likeliest first. Output JSON only: "
+        "Using the recent conversation, rewrite the user's newest question as one that stands alone and\n"
+        "can be searched for. Keep the meaning; answer nothing; add no fact that the conversation does not\n"
+        "hold; change neither the knowledge base nor any permission; return an independent question\n"
+        "unchanged. Give at most three readings, the likeliest first. Output JSON only: "
         '{"requires_history": true, "standalone_questions": ["…"]}'
     ),
 }

@@ -76,7 +76,7 @@ def make_suggest(
 def by_model(
     text: str, window: Window, language: Language, resolver: Provider | None
 ) -> tuple[list[str], bool]:
-    """The model's questions, and whether it failed. One that is not there, or sees nothing, has not failed."""
+    """The model's questions, and whether it failed. None, or one that sees nothing, has not failed."""
     if resolver is None or not window.past_turns:
         return [], False
     try:
