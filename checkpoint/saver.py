@@ -232,7 +232,7 @@ class Link:
                 if self._wire is None:
                     client = connect(self._config)
                     server = getattr(client, "server", None)
-                    self._wire = Wire(client, server and server.revive)
+                    self._wire = Wire(client, server and server.revive, own=True)
         return self._wire
 
     def close(self) -> None:
