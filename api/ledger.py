@@ -7,6 +7,7 @@ off in between, the thread knows what became of the request, and the next read o
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from checkpoint.conversations.errors import (
     NameTakenError,
     StoreFullError,
     StoreReadOnlyError,
+    UnsettledError,
 )
 from checkpoint.conversations.repair import Ended, repair, settle
 from checkpoint.conversations.rows import Conversation, Owner, Question, Reply, StoredMessage
@@ -82,19 +84,21 @@ class Ledger:
 
         Raises ConversationStoreError and CheckpointUnavailable; nothing is half-written.
         """
-        owner = owner_of(caller)
-        known = self.store.find(owner, name) if conversation_id is None else None
-        held = self.store.get(owner, conversation_id) if conversation_id else known
-        if held:
-            thread_id = self.thread_of(caller, held.external_id)
-            repair(self.store, held, thread_id, self.ended, running=question.request_id)
-        saved = self.store.save_question(
-            owner,
+        save = partial(
+            self.store.save_question,
+            owner_of(caller),
             question,
             name=name,
             knowledge_base=caller.knowledge_base,
             conversation_id=conversation_id,
+            only_when_settled=True,
         )
+        try:
+            saved = save()
+        except UnsettledError as found:
+            thread_id = self.thread_of(caller, found.conversation.external_id)
+            repair(self.store, found.conversation, thread_id, self.ended, running=question.request_id)
+            saved = save()
         return Entry(saved.conversation, saved.message, saved.answer)
 
     def close(self, entry: Entry, caller: Caller, request_id: str, result: TurnResult) -> dict[str, Any]:
@@ -102,7 +106,9 @@ class Ledger:
 
         Raises ConversationNotFoundError when the conversation was deleted meanwhile.
         """
-        answer = settle(self.store, entry.conversation, request_id, ended_by(result))
+        as_asked = result.standalone_question == entry.question.content
+        ended = ended_by(result, is_as_asked=as_asked)
+        answer = settle(self.store, entry.conversation, request_id, ended)
         self.after_turn(entry.conversation, caller)
         return ids_of(entry, answer)
 
@@ -192,14 +198,14 @@ def result_in(state: Mapping[str, Any], request_id: str) -> TurnResult | None:
     return None
 
 
-def ended_by(result: TurnResult) -> Ended:
+def ended_by(result: TurnResult, *, is_as_asked: bool = False) -> Ended:
     """What the record keeps of a result. A failure keeps nothing: half an answer is none."""
     if result.status in ("failed", "incomplete"):
         return Ended(result.status)
-    return Ended(result.status, reply_of(result))
+    return Ended(result.status, reply_of(result, is_as_asked=is_as_asked))
 
 
-def reply_of(result: TurnResult) -> Reply:
+def reply_of(result: TurnResult, *, is_as_asked: bool) -> Reply:
     usage = result.usage
     return Reply(
         content=result.text or result.partial_text or "",
@@ -209,6 +215,7 @@ def reply_of(result: TurnResult) -> Reply:
         model=usage["model"] if usage else None,
         prompt_tokens=usage["prompt_tokens"] if usage else None,
         completion_tokens=usage["completion_tokens"] if usage else None,
+        is_as_asked=is_as_asked,
     )
 
 

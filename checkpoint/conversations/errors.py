@@ -1,6 +1,11 @@
 """Errors of the durable record: one root below the room's own, each with what to do."""
 
+from typing import TYPE_CHECKING
+
 from checkpoint.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from checkpoint.conversations.rows import Conversation
 
 
 class ConversationStoreError(CheckpointError):
@@ -31,6 +36,14 @@ class MessageIdReusedError(ConversationStoreError):
             f"the client message id stands for another text in conversation {conversation_id}: use a new id"
         )
         self.conversation_id = conversation_id
+
+
+class UnsettledError(ConversationStoreError):
+    """An earlier question waits for its answer or its mark: repair the conversation, then try again."""
+
+    def __init__(self, conversation: "Conversation") -> None:
+        super().__init__(f"conversation {conversation.id} has an unanswered question: repair it first")
+        self.conversation = conversation
 
 
 class NameTakenError(ConversationStoreError):

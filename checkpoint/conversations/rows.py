@@ -78,6 +78,15 @@ class Page(Generic[Item]):
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a question belongs: the conversation of this id, which must exist, or else of this name."""
+
+    name: str
+    knowledge_base: str
+    conversation_id: UUID | None = None
+
+
+@dataclass(frozen=True)
 class Question:
     """A request's text as it is saved before anything is done with it."""
 
@@ -98,6 +107,8 @@ class Reply:
     model: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    # The question stands as it was saved a moment ago, so its row need not be written again.
+    is_as_asked: bool = False
 
 
 @dataclass(frozen=True)

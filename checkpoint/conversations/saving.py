@@ -4,20 +4,20 @@ The conversation's row is locked first. So sequence numbers of one conversation 
 whatever the process, and nothing can be added to a conversation that is being deleted.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Table, and_, func, insert, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.sql.dml import Insert
+from sqlalchemy import Connection, and_, select, update
 
+from checkpoint.conversations import statements
 from checkpoint.conversations.errors import ConversationNotFoundError, MessageIdReusedError
-from checkpoint.conversations.models import conversation, message, storable
+from checkpoint.conversations.models import conversation, message, storable, storable_json
 from checkpoint.conversations.rows import (
     Conversation,
     Owner,
+    Place,
     Question,
     Reply,
     Stamp,
@@ -27,8 +27,6 @@ from checkpoint.conversations.rows import (
 )
 from checkpoint.conversations.titles import title_of
 
-LOOKED_BACK = 20  # rows among which an unanswered question is looked for; a thread has one at a time
-
 
 def owned_by(owner: Owner) -> Any:
     """The condition of every read and write: tenant, user, not deleted."""
@@ -37,13 +35,6 @@ def owned_by(owner: Owner) -> Any:
         conversation.c.user_id == owner.user_id,
         conversation.c.status != "DELETED",
     )
-
-
-def insert_or_ignore(connection: Connection, table: Table) -> Insert:
-    """An insert that does nothing where a row with one of its unique keys is there already."""
-    if connection.dialect.name == "sqlite":
-        return sqlite.insert(table).on_conflict_do_nothing()
-    return postgresql.insert(table).on_conflict_do_nothing()
 
 
 def touch(
@@ -62,27 +53,52 @@ def touch(
     return conversation_of(row)
 
 
-def find_by_name(connection: Connection, owner: Owner, name: str) -> Conversation | None:
-    sought = select(conversation).where(conversation.c.external_id == storable(name), owned_by(owner))
-    row = connection.execute(sought).mappings().one_or_none()
-    return conversation_of(row) if row else None
+def hold(connection: Connection, owner: Owner, conversation_id: UUID, at: datetime) -> None:
+    """Lock the conversation and note the time. Raises ConversationNotFoundError."""
+    held = connection.execute(statements.TOUCH, {**whose(owner, conversation_id), "b_at": at}).first()
+    if held is None:
+        raise ConversationNotFoundError(conversation_id)
 
 
-def open_named(
-    connection: Connection, owner: Owner, name: str, knowledge_base: str, stamp: Stamp
+def hold_for_question(
+    connection: Connection, owner: Owner, place: Place, question: Question, stamp: Stamp
 ) -> Conversation:
-    """The owner's conversation of this name, made if there is none."""
-    found = find_by_name(connection, owner, name)
-    if found:
-        return found
-    connection.execute(
-        insert_or_ignore(connection, conversation),
-        new_conversation(owner, name, knowledge_base, stamp),
-    )
-    found = find_by_name(connection, owner, name)
-    if found is None:  # made and deleted by someone else in between
-        raise ConversationNotFoundError(stamp.id)
-    return found
+    """Lock the conversation, make it active, give it its first title. A named one is made if there is none.
+
+    Raises ConversationNotFoundError for an id that is not the owner's.
+    """
+    given = {"b_at": stamp.at, "b_title": first_title(question)}
+    if place.conversation_id is not None:
+        of_id = {**given, **whose(owner, place.conversation_id)}
+        held = _touched(connection, statements.TOUCH_FOR_QUESTION, of_id)
+    else:
+        of_name = {**given, **named(owner, place.name)}
+        held = _touched(connection, statements.TOUCH_NAMED_FOR_QUESTION, of_name)
+        if held is None:
+            made = new_conversation(owner, place.name, place.knowledge_base, stamp)
+            connection.execute(statements.insert_or_ignore(connection.dialect.name, conversation), made)
+            held = _touched(connection, statements.TOUCH_NAMED_FOR_QUESTION, of_name)
+    if held is None:
+        raise ConversationNotFoundError(place.conversation_id or stamp.id)
+    return held
+
+
+def _touched(connection: Connection, statement: Any, given: dict[str, Any]) -> Conversation | None:
+    row = connection.execute(statement, given).one_or_none()
+    return Conversation(*row) if row else None
+
+
+def named(owner: Owner, name: str) -> dict[str, Any]:
+    return {"b_name": name, "b_tenant": owner.tenant_id, "b_user": owner.user_id}
+
+
+def whose(owner: Owner, conversation_id: UUID) -> dict[str, Any]:
+    return {"b_conversation": conversation_id, "b_tenant": owner.tenant_id, "b_user": owner.user_id}
+
+
+def find_by_name(connection: Connection, owner: Owner, name: str) -> Conversation | None:
+    row = connection.execute(statements.FIND, named(owner, name)).mappings().one_or_none()
+    return conversation_of(row) if row else None
 
 
 def new_conversation(
@@ -108,139 +124,134 @@ def save_question(
     The same client message again is the same row, whatever request brings it: answered before, its answer is
     given; not answered, the row now stands for this request. Raises MessageIdReusedError for another text.
     """
+    added = _add_question(connection, held.id, question, stamp)
+    if added:
+        return added, None
     known = _known_question(connection, held.id, question)
-    if known is None:
-        return add_message(connection, held.id, _question_row(question, stamp)), None
     if known.content != storable(question.content):
         raise MessageIdReusedError(held.id)
     answer = answer_to(connection, held.id, known.request_id or "")
     if answer:
         return known, answer
-    again = (
-        update(message)
-        .where(message.c.id == known.id)
-        .values(request_id=question.request_id, status="COMPLETE")
-        .returning(*message.c)
-    )
-    return message_of(connection.execute(again).mappings().one()), None
+    given = {"b_message": known.id, "b_request": question.request_id}
+    again = connection.execute(statements.QUESTION_AGAIN, given).mappings().one()
+    return message_of(again), None
 
 
 def save_reply(
     connection: Connection, conversation_id: UUID, request_id: str, reply: Reply, stamp: Stamp
 ) -> StoredMessage:
     """The request's ASSISTANT row: this one, or the one that was saved before. Same lock as above."""
-    row = _reply_row(request_id, reply, stamp)
-    adding = _add_statement(insert_or_ignore(connection, message), conversation_id, row)
-    added = connection.execute(adding.returning(message.c.id)).first()
-    if added:
-        connection.execute(
-            update(message)
-            .where(_of_request(conversation_id, request_id), message.c.role == "USER")
-            .values(status="COMPLETE", standalone_question=reply.standalone_question)
-        )
-    sought = select(message).where(_of_request(conversation_id, request_id), message.c.role == "ASSISTANT")
-    return message_of(connection.execute(sought).mappings().one())
+    row = replace(
+        _blank(stamp, conversation_id, request_id),
+        role="ASSISTANT",
+        content=storable(reply.content),
+        sources=storable_json(reply.sources),
+        model=reply.model,
+        prompt_tokens=reply.prompt_tokens,
+        completion_tokens=reply.completion_tokens,
+        status=reply.status,
+    )
+    added = _add(connection, row)
+    if added is None:
+        found = connection.execute(statements.ANSWER, _of_request(conversation_id, request_id))
+        return message_of(found.mappings().one())
+    if not reply.is_as_asked:
+        given = {**_of_request(conversation_id, request_id), "b_standalone": reply.standalone_question}
+        connection.execute(statements.QUESTION_ANSWERED, given)
+    return added
 
 
 def mark_failed(connection: Connection, conversation_id: UUID, request_id: str) -> bool:
     """Mark the USER row of a request that came to nothing; False when it was answered after all."""
-    answered = select(message.c.id).where(
-        _of_request(conversation_id, request_id), message.c.role == "ASSISTANT"
-    )
-    if connection.execute(answered).first():
+    if answer_to(connection, conversation_id, request_id):
         return False
-    failed = (
-        update(message)
-        .where(_of_request(conversation_id, request_id), message.c.role == "USER")
-        .values(status="FAILED")
-    )
-    return connection.execute(failed).rowcount == 1
+    given = _of_request(conversation_id, request_id)
+    return connection.execute(statements.QUESTION_FAILED, given).rowcount == 1
 
 
 def unanswered(connection: Connection, conversation_id: UUID) -> list[StoredMessage]:
     """Questions whose request left neither an answer nor a mark, oldest first, among the newest rows."""
-    newest = (
-        select(message)
-        .where(message.c.conversation_id == conversation_id)
-        .order_by(message.c.sequence_no.desc())
-        .limit(LOOKED_BACK)
-    )
-    rows = [message_of(row) for row in connection.execute(newest).mappings()][::-1]
-    answered = {row.request_id for row in rows if row.role == "ASSISTANT"}
-    return [
-        row
-        for row in rows
-        if row.role == "USER" and row.status == "COMPLETE" and row.request_id not in answered
-    ]
+    waiting = [row.id for row in _waiting(connection, conversation_id)]
+    if not waiting:
+        return []
+    query = select(message).where(message.c.id.in_(waiting)).order_by(message.c.sequence_no)
+    return [message_of(row) for row in connection.execute(query).mappings()]
+
+
+def is_unsettled(connection: Connection, conversation_id: UUID, request_id: str) -> bool:
+    """Whether another request's question waits for its answer or its mark."""
+    return any(row.request_id != request_id for row in _waiting(connection, conversation_id))
+
+
+def _waiting(connection: Connection, conversation_id: UUID) -> list[Any]:
+    newest = connection.execute(statements.NEWEST_FORMS, {"b_conversation": conversation_id}).all()
+    answered = {row.request_id for row in newest if row.role == "ASSISTANT"}
+    asked = [row for row in newest if row.role == "USER" and row.status == "COMPLETE"]
+    return [row for row in asked if row.request_id not in answered]
 
 
 def answer_to(connection: Connection, conversation_id: UUID, request_id: str) -> StoredMessage | None:
-    sought = select(message).where(_of_request(conversation_id, request_id), message.c.role == "ASSISTANT")
-    row = connection.execute(sought).mappings().one_or_none()
+    found = connection.execute(statements.ANSWER, _of_request(conversation_id, request_id))
+    row = found.mappings().one_or_none()
     return message_of(row) if row else None
 
 
-def add_message(connection: Connection, conversation_id: UUID, row: Mapping[str, Any]) -> StoredMessage:
-    added = _add_statement(insert(message), conversation_id, row).returning(*message.c)
-    return message_of(connection.execute(added).mappings().one())
-
-
-def _add_statement(base: Insert, conversation_id: UUID, row: Mapping[str, Any]) -> Insert:
-    greatest = (
-        select(func.coalesce(func.max(message.c.sequence_no), 0) + 1)
-        .where(message.c.conversation_id == conversation_id)
-        .scalar_subquery()
-    )
-    return base.values(conversation_id=conversation_id, sequence_no=greatest, **row)
-
-
-def _known_question(
-    connection: Connection, conversation_id: UUID, question: Question
+def _add_question(
+    connection: Connection, conversation_id: UUID, question: Question, stamp: Stamp
 ) -> StoredMessage | None:
-    same = message.c.request_id == question.request_id
-    if question.client_message_id is not None:
-        same = or_(same, message.c.client_message_id == storable(question.client_message_id))
-    sought = select(message).where(
-        message.c.conversation_id == conversation_id, message.c.role == "USER", same
+    row = replace(
+        _blank(stamp, conversation_id, question.request_id),
+        content=storable(question.content),
+        standalone_question=storable(question.content),  # until the request says otherwise
+        trace_id=question.trace_id,
+        client_message_id=question.client_message_id,
     )
-    row = connection.execute(sought).mappings().first()
-    return message_of(row) if row else None
+    return _add(connection, row)
 
 
-def _of_request(conversation_id: UUID, request_id: str) -> Any:
-    return and_(message.c.conversation_id == conversation_id, message.c.request_id == request_id)
+def _add(connection: Connection, row: StoredMessage) -> StoredMessage | None:
+    """The row as it was added; None where the request or the client's id has one."""
+    given = {f"b_{name}": getattr(row, name) for name in statements.WRITTEN}
+    adding = statements.ADD_MESSAGE_ONCE[connection.dialect.name]
+    number = connection.execute(adding, {**given, "b_conversation": row.conversation_id}).scalar_one_or_none()
+    return None if number is None else replace(row, sequence_no=number)
 
 
-def _question_row(question: Question, stamp: Stamp) -> dict[str, Any]:
-    return {
-        "id": stamp.id,
-        "role": "USER",
-        "content": question.content,
-        "trace_id": question.trace_id,
-        "request_id": question.request_id,
-        "client_message_id": question.client_message_id,
-        "status": "COMPLETE",
-        "created_at": stamp.at,
-    }
+def _blank(stamp: Stamp, conversation_id: UUID, request_id: str) -> StoredMessage:
+    """A complete USER row without words; the database gives its number."""
+    return StoredMessage(
+        id=stamp.id,
+        conversation_id=conversation_id,
+        sequence_no=0,
+        role="USER",
+        content="",
+        standalone_question=None,
+        sources=None,
+        model=None,
+        prompt_tokens=None,
+        completion_tokens=None,
+        trace_id=None,
+        request_id=request_id,
+        client_message_id=None,
+        status="COMPLETE",
+        feedback=None,
+        created_at=stamp.at,
+    )
 
 
-def _reply_row(request_id: str, reply: Reply, stamp: Stamp) -> dict[str, Any]:
-    return {
-        "id": stamp.id,
-        "role": "ASSISTANT",
-        "content": reply.content,
-        "sources": reply.sources,
-        "model": reply.model,
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "request_id": request_id,
-        "status": reply.status,
-        "created_at": stamp.at,
-    }
+def _known_question(connection: Connection, conversation_id: UUID, question: Question) -> StoredMessage:
+    given = {**_of_request(conversation_id, question.request_id), "b_client": question.client_message_id}
+    known = connection.execute(statements.KNOWN_QUESTION, given).mappings().all()
+    return message_of(known[0])
 
 
-def first_title(held: Conversation, question: Question) -> str | None:
-    """The title to give now, or None when there is one or the question is a command."""
-    if held.title or question.content.lstrip().startswith("/"):
+def _of_request(conversation_id: UUID, request_id: str) -> dict[str, Any]:
+    return {"b_conversation": conversation_id, "b_request": request_id}
+
+
+def first_title(question: Question) -> str | None:
+    """The title that the question gives a conversation without one; a command gives none."""
+    if question.content.lstrip().startswith("/"):
         return None
     return title_of(question.content) or None

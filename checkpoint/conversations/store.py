@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Select, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
-from checkpoint.conversations import saving
+from checkpoint.conversations import saving, statements
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.cursors import decode_cursor, encode_cursor
 from checkpoint.conversations.database import Database, open_engine
@@ -18,6 +18,7 @@ from checkpoint.conversations.errors import (
     ConversationNotFoundError,
     MessageNotFoundError,
     NameTakenError,
+    UnsettledError,
 )
 from checkpoint.conversations.models import TITLE_LENGTH, audit, conversation, message
 from checkpoint.conversations.revisions import migrate
@@ -25,6 +26,7 @@ from checkpoint.conversations.rows import (
     Conversation,
     Owner,
     Page,
+    Place,
     Question,
     Receipt,
     Reply,
@@ -71,9 +73,9 @@ class ConversationStore:
             return conversation_of(made.mappings().one())
 
     def get(self, owner: Owner, conversation_id: UUID) -> Conversation:
-        sought = select(conversation).where(conversation.c.id == conversation_id, saving.owned_by(owner))
         with self.database.read("reading a conversation") as connection:
-            row = connection.execute(sought).mappings().one_or_none()
+            found = connection.execute(statements.GET, saving.whose(owner, conversation_id))
+            row = found.mappings().one_or_none()
         if row is None:
             raise ConversationNotFoundError(conversation_id)
         return conversation_of(row)
@@ -175,22 +177,21 @@ class ConversationStore:
         name: str,
         knowledge_base: str,
         conversation_id: UUID | None = None,
+        only_when_settled: bool = False,
     ) -> Saved:
         """Save the user's message first of all; safe to repeat.
 
         With an id that conversation must exist; without one, the owner's conversation of this name goes on or
-        begins. An archived one is active again. Raises ConversationNotFoundError, MessageIdReusedError.
+        begins. An archived one is active again. Raises ConversationNotFoundError, MessageIdReusedError; and
+        with `only_when_settled`, UnsettledError while an earlier question has neither answer nor mark.
         """
-        at = self.now()
+        stamp, place = self._stamp(), Place(name, knowledge_base, conversation_id)
         with self.database.write("saving a question") as connection:
-            if conversation_id is None:
-                found = saving.open_named(connection, owner, name, knowledge_base, Stamp(self.new_id(), at))
-                conversation_id = found.id
-            held = saving.touch(connection, owner, conversation_id, at, status="ACTIVE")
-            title = saving.first_title(held, question)
-            if title:
-                held = saving.touch(connection, owner, conversation_id, at, title=title)
-            row, answer = saving.save_question(connection, held, question, Stamp(self.new_id(), at))
+            held = saving.hold_for_question(connection, owner, place, question, stamp)
+            if only_when_settled and saving.is_unsettled(connection, held.id, question.request_id):
+                raise UnsettledError(held)
+            message_stamp = Stamp(self.new_id(), stamp.at)
+            row, answer = saving.save_question(connection, held, question, message_stamp)
         return Saved(held, row, answer)
 
     def save_reply(self, owner: Owner, conversation_id: UUID, request_id: str, reply: Reply) -> StoredMessage:
@@ -200,13 +201,13 @@ class ConversationStore:
         """
         stamp = self._stamp()
         with self.database.write("saving an answer") as connection:
-            saving.touch(connection, owner, conversation_id, stamp.at)
+            saving.hold(connection, owner, conversation_id, stamp.at)
             return saving.save_reply(connection, conversation_id, request_id, reply, stamp)
 
     def mark_failed(self, owner: Owner, conversation_id: UUID, request_id: str) -> bool:
         """Mark the question of a request that failed. False when it has an answer."""
         with self.database.write("marking a question") as connection:
-            saving.touch(connection, owner, conversation_id, self.now())
+            saving.hold(connection, owner, conversation_id, self.now())
             return saving.mark_failed(connection, conversation_id, request_id)
 
     def unanswered(self, conversation_id: UUID) -> list[StoredMessage]:
@@ -359,8 +360,7 @@ def _bounded(limit: int) -> int:
 
 
 def _require(connection: Any, owner: Owner, conversation_id: UUID) -> None:
-    sought = select(conversation.c.id).where(conversation.c.id == conversation_id, saving.owned_by(owner))
-    if connection.execute(sought).first() is None:
+    if connection.execute(statements.GET, saving.whose(owner, conversation_id)).first() is None:
         raise ConversationNotFoundError(conversation_id)
 
 
