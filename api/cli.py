@@ -67,6 +67,7 @@ def report(error: Exception) -> int:
 def exit_code_of(error: Exception) -> int | None:
     """One table from faults to exit codes; None for what nobody expected."""
     from api.leases import LeaseError
+    from checkpoint.conversations.errors import ConversationStoreError
     from checkpoint.errors import CheckpointError, ConfigError
     from graph.replay import UnknownThreadError
     from graph.settings import SettingsError
@@ -82,6 +83,7 @@ def exit_code_of(error: Exception) -> int | None:
         (UnknownThreadError, MISTAKE),
         (LeaseError, BUSY),
         (CheckpointError, NO_SERVICE),
+        (ConversationStoreError, NO_SERVICE),
         (NodeError, FAILED),
     ]
     if hasattr(error, "format_message"):  # typer's own errors of usage
@@ -235,6 +237,78 @@ def replay(
 
 
 @app.command()
+def archive(as_json: AsJson = False) -> None:
+    """Copy request records from Redis into SQL before they expire. Safe to run again and beside a service."""
+    from dataclasses import asdict
+
+    from api.retention import archive as run_archive
+    from graph.settings import load_settings
+
+    with _progress() as progress:
+        done = asdict(run_archive(load_settings(), progress))
+    _print_data(done, as_json=as_json)
+
+
+@app.command()
+def stats(
+    since: Annotated[str | None, typer.Option(help="First day, for example 2026-11-01.")] = None,
+    until: Annotated[str | None, typer.Option(help="Last day.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print how many new questions were asked each day, from what has been archived."""
+    from dataclasses import asdict
+
+    from api.retention import stats as count_days
+    from graph.settings import load_settings
+
+    days = [asdict(day) for day in count_days(load_settings(), since=since, until=until)]
+    if as_json:
+        out.print(json.dumps({"items": days}, ensure_ascii=False, default=str))
+        return
+    for day in days:
+        out.print("  ".join(str(value) for value in day.values()))
+    if not days:
+        err.print("Nothing has been archived for these days: run archive first.")
+
+
+@app.command()
+def prune(
+    keep_turns: Annotated[
+        int | None, typer.Option(min=1, help="Keep the newest turns of each thread.")
+    ] = None,
+    older_than_days: Annotated[int | None, typer.Option(min=1, help="Remove what is older.")] = None,
+    records: Annotated[bool, typer.Option("--records", help="Request records too, once archived.")] = False,
+    messages: Annotated[bool, typer.Option("--messages", help="Rows of conversations too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove old checkpoints and rows, and purge what the retention settings no longer keep."""
+    from api.retention import prune as run_prune
+    from graph.settings import load_settings
+
+    with _progress() as progress:
+        receipt = run_prune(
+            load_settings(),
+            keep_turns=keep_turns,
+            older_than_days=older_than_days,
+            records=records,
+            messages=messages,
+            progress=progress,
+        )
+    _print_data(receipt.to_json(), as_json=as_json)
+
+
+@app.command("export-contract")
+def export_contract(
+    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path("contract"),
+) -> None:
+    """Write the Context Contract's JSON Schema and Go structs."""
+    from api.contract.export import export_contract as export
+
+    for written in export(folder):
+        out.print(str(written))
+
+
+@app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check Redis, the knowledge and the model, and say what to do."""
     from graph.compose import check_parts
@@ -247,6 +321,14 @@ def doctor(as_json: AsJson = False) -> None:
         for check in checks:
             out.print(f"{'ok  ' if check.is_well else 'FAIL'}  {check.part}: {check.finding}")
     raise typer.Exit(0 if all(check.is_well for check in checks) else NO_SERVICE)
+
+
+def _print_data(value: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        out.print(json.dumps(value, ensure_ascii=False, default=str))
+        return
+    for name, found in value.items():
+        out.print(f"{name}: {json.dumps(found, ensure_ascii=False, default=str)}")
 
 
 @contextmanager

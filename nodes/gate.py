@@ -7,6 +7,7 @@ Writes the opened or closed turn, the reply for clarify, and the request's outco
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypedDict
 from uuid import uuid4
 
@@ -87,6 +88,20 @@ def check_text(text: object) -> str:
     return text
 
 
+def check_time(text: object) -> str:
+    """The time unchanged, or BadTextError: relative periods and validity dates count from it."""
+    try:
+        aware = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        aware = None
+    if not isinstance(text, str) or aware is None or aware.tzinfo is None:
+        raise BadTextError(
+            "time_unreadable",
+            "received_at is no time with an offset: send ISO 8601 as 2026-11-30T10:00:00+08:00.",
+        )
+    return text
+
+
 @dataclass(frozen=True)
 class Incoming:
     """The newer of a request and a chat message, complete and checked."""
@@ -146,7 +161,7 @@ def take_input(state: GateReads, *, clock: Clock, new_id: NewId) -> Incoming:
     if request:
         return Incoming(
             check_text(request.get("text")),
-            request.get("received_at") or clock(),
+            check_time(request.get("received_at") or clock()),
             request.get("request_id") or new_id(),
         )
     messages = state.get("messages") or []

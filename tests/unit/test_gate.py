@@ -194,3 +194,9 @@ def test_messages_keep_the_current_pair_only() -> None:
 def test_content_blocks_become_text() -> None:
     blocks = [{"type": "text", "text": "甲"}, {"type": "text", "text": "乙"}]
     assert pair_of_messages(None, [{"role": "user", "content": blocks, "id": "x"}])[0]["content"] == "甲乙"
+
+
+@pytest.mark.parametrize("time", ["yesterday", "2026-11-30", "2026-11-30T10:00:00", 5])
+def test_a_time_that_cannot_be_read_is_refused(time: Any) -> None:
+    with pytest.raises(BadTextError, match="received_at"):
+        gate({"request": {"text": "你好", "received_at": time}}, caller=Caller())
