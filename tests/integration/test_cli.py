@@ -243,3 +243,25 @@ def test_command_line_requests_write_no_record(run: Run, redis_url: str) -> None
         keys: Any = client.keys("business-assistant:context:v1:*")
         assert len(keys) == 1
         assert not [field for field in client.hkeys(keys[0]) if field.startswith(b"[")]
+
+
+def test_a_busy_thread_is_code_4_and_is_left_alone(run: Run, redis_url: str) -> None:
+    from api.leases import hold
+
+    with redis.Redis.from_url(redis_url) as client:
+        with hold(client, "busy"):
+            refused(run("ask", "-t", "busy", "你好", REDIS_URL=redis_url), 4)
+            assert client.keys("business-assistant:context:v1:*") == []
+        assert run("ask", "-t", "busy", "你好", REDIS_URL=redis_url).returncode == 0
+
+
+def test_records_are_archived_counted_and_pruned(run: Run, tmp_path: Path) -> None:
+    archived = run("archive", "--json")
+    assert (archived.returncode, json.loads(archived.stdout)["read"]) == (0, 0)
+    assert json.loads(run("stats", "--json").stdout) == {"items": []}
+    run("chat", "-t", "long", text="云帆科技2023年净利润\n" * 4)
+    pruned = json.loads(run("prune", "--keep-turns", "1", "--json").stdout)
+    assert pruned["threads"]["checkpoints"] > 0
+    assert run("ask", "-t", "long", "那营收呢").returncode == 0
+    written = run("export-contract", str(tmp_path / "contract")).stdout
+    assert "contract.go" in written
