@@ -199,6 +199,8 @@ def replaces_pending(
     asked = read_intent(incoming.text, incoming.received_at)
     if not answers_itself(asked):
         return False
+    if asked["sub_questions"]:  # more than the missing piece is said
+        return True
     waiting = state.get("intent")
     return waiting is None or not _repeats(asked, waiting, {option["value"] for option in pending["options"]})
 

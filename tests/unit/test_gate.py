@@ -54,6 +54,9 @@ STATES: dict[str, dict[str, Any]] = {
 def read(text: str, received_at: str) -> Any:
     """A complete question of another company, else nothing complete."""
     complete = {**INTENT, "ambiguous": [], "needs": []}
+    if text.startswith("云帆科技2023年营收") and text.endswith("怎么申请？"):
+        parts = [{"text": part, "kind": "narrative"} for part in text.split("？")]
+        return {**complete, "companies": ["yunfan-tech"], "sub_questions": parts}
     if text.startswith("北渚"):
         return {**complete, "companies": ["beizhu"]}
     if text.startswith("云帆科技2023年营收"):
@@ -95,6 +98,7 @@ TABLE = [
     ("pending", "北渚茶业2023年营收", "new_question", None, None, True, None),
     ("pending", "云帆科技2023年营收是多少", "clarification_reply", None, None, False, None),
     ("pending", "云帆科技2024年营收是多少", "new_question", None, None, True, None),
+    ("pending", "云帆科技2023年营收？贷款怎么申请？", "new_question", None, None, True, None),
     ("reference pending", "北渚茶业2023年营收", "clarification_reply", None, None, False, None),
     ("unfinished", "/retry", "retry", None, None, False, None),
     ("unfinished", "  重试 ", "retry", None, None, False, None),
