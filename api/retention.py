@@ -51,6 +51,12 @@ def stats(settings: Settings, *, since: str | None = None, until: str | None = N
         return questions_per_day(store.database, since=since, until=until)
 
 
+def check_database(settings: Settings) -> str:
+    """Where conversations are kept, for `doctor`. Raises CheckpointError with what to do."""
+    with open_store(settings.conversations) as store:
+        return store.database.describe()
+
+
 def prune(
     settings: Settings,
     *,

@@ -82,13 +82,21 @@ def check_range(setting: str, value: int, least: int, most: int, example: int) -
         raise ConfigError(setting, f"{value} is not between {least} and {most}", f"Example: {example}")
 
 
+# Setting, default, what it does: the documentation's table of settings is made from this.
+CONVERSATION_SETTINGS = (
+    (
+        "DATABASE_URL",
+        "unset",
+        "Where conversations are kept: `postgresql://…` or `sqlite:////file`. "
+        "Unset: SQLite in the data folder.",
+    ),
+    ("DATABASE_POOL_SIZE", "`5`", "Connections to it that one process opens at most."),
+    *((setting, f"`{default}`", text) for setting, _, default, text in DAYS),
+    ("SUMMARY_VERSIONS", "`3`", "Versions of a conversation's summary that are kept."),
+)
+
+
 def settings_table() -> str:
-    """The documentation's table of these settings."""
-    rows = [
-        ("DATABASE_URL", "unset", "`postgresql://…` or `sqlite:////file`; unset: SQLite in the data folder."),
-        ("DATABASE_POOL_SIZE", "`5`", "Connections that one process opens at most."),
-        *((setting, f"`{default}`", text) for setting, _, default, text in DAYS),
-        ("SUMMARY_VERSIONS", "`3`", "Versions of a conversation's summary that are kept."),
-    ]
-    lines = ["| setting | default | what it does |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| `{name}` | {default} | {text} |" for name, default, text in rows)])
+    """These settings as a table for the documentation."""
+    lines = [f"| `{name}` | {default} | {text} |" for name, default, text in CONVERSATION_SETTINGS]
+    return "\n".join(["| setting | default | what it does |", "|---|---|---|", *lines])

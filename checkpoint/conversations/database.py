@@ -81,6 +81,14 @@ class Database:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             autocommit.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def describe(self) -> str:
+        """Kind and place of the database, never its password."""
+        url = self.engine.url
+        place = url.database if self.is_sqlite else f"{url.host or 'a unix socket'}/{url.database}"
+        with self.read("looking at the database") as connection:
+            version = ".".join(map(str, connection.dialect.server_version_info or ()))
+        return f"{self.engine.dialect.name} {version} at {place} answers".replace("  ", " ")
+
     def close(self) -> None:
         self.engine.dispose()
 
