@@ -16,9 +16,10 @@ class Script(NamedTuple):
     digest: bytes
 
 
-COMMON = """
-local function part(s) return #s .. ':' .. s end
-
+# Each script gets only those it names: they are made anew at every call.
+HELPERS = {
+    "part": "local function part(s) return #s .. ':' .. s end",
+    "above": """
 -- Byte order. Lua's own < follows the server's locale.
 local function above(a, b)
   for i = 1, math.min(#a, #b) do
@@ -27,7 +28,8 @@ local function above(a, b)
   end
   return #a > #b
 end
-
+""",
+    "mget": """
 local function mget(key, names)
   if #names == 0 then return {} end
   if #names <= 1000 then return redis.call('HMGET', key, unpack(names)) end
@@ -38,29 +40,34 @@ local function mget(key, names)
   end
   return out
 end
-
+""",
+    "drop": """
 local function drop(key, names)
   for i = 1, #names, 1000 do
     redis.call('HDEL', key, unpack(names, i, math.min(i + 999, #names)))
   end
 end
-
+""",
+    "split": """
 local function split(record)
   local n = struct.unpack('>I4', record)
   local h = struct.unpack('>I4', record, 5 + n)
   return string.sub(record, 5, 4 + n), cmsgpack.unpack(string.sub(record, 9 + n, 8 + n + h))
 end
-
+""",
+    "prev_of": """
 local function prev_of(record)
   local n = struct.unpack('>I4', record)
   return string.sub(record, 5, 4 + n)
 end
-
+""",
+    "with_prev": """
 local function with_prev(record, prev)
   local n = struct.unpack('>I4', record)
   return struct.pack('>I4', #prev) .. prev .. string.sub(record, 5 + n)
 end
-
+""",
+    "parts": """
 local function parts(prefix, index)
   local out, at = {}, 1
   while index and at <= #index do
@@ -71,14 +78,17 @@ local function parts(prefix, index)
   end
   return out
 end
-
-local function newer(mark) return mark and string.sub(mark, 1, 2) ~= '1:' end
-"""
+""",
+    "newer": "local function newer(mark) return mark and string.sub(mark, 1, 2) ~= '1:' end",
+}
 
 # ARGV 1-3 of every writing script: lease token or '', TTL in seconds, thread mark.
 ADMIT = """
 local key = KEYS[1]
 if ARGV[1] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[1] then return {'lease'} end
+"""
+
+ADMIT_FORM = """
 local mark = redis.call('HGET', key, 'c')
 if newer(mark) then return {'form', mark} end
 """
@@ -98,7 +108,9 @@ FINISH = "return {'ok'}"
 
 
 def script(*pieces: str) -> Script:
-    text = "\n".join((COMMON, *pieces)).encode()
+    body = "\n".join(pieces)
+    helpers = (text for name, text in HELPERS.items() if f"{name}(" in body)
+    text = "\n".join((*helpers, body)).encode()
     return Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
 
@@ -108,7 +120,11 @@ PUT = script(
     ADMIT,
     """
 local ns, id, carried = ARGV[4], ARGV[5], tonumber(ARGV[8])
+local field = 'cc' .. ns .. part(id)
+local mark, top, old = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, field))
+if newer(mark) then return {'form', mark} end
 if carried > 0 then
+  if not mark then return {'gone'} end
   local valued = cmsgpack.unpack(ARGV[6])[6]
   for i = 1, carried do
     if redis.call('HEXISTS', key, 'cv' .. ns .. valued[i]) == 0 then return {'gone'} end
@@ -117,20 +133,17 @@ end
 """,
     RENEW,
     """
-local field = 'cc' .. ns .. part(id)
-local old = redis.call('HGET', key, field)
-local top = redis.call('HGET', key, 'cl' .. ns)
-local prev = ''
+local sets, prev = {}, ''
 if old then
   prev = prev_of(old)
 elseif not top then
-  redis.call('HSET', key, 'cl' .. ns, id)
+  sets = {'cl' .. ns, id}
   if redis.call('HEXISTS', key, 'cm' .. ns) == 0 then
     redis.call('HSET', key, 'cm' .. ns, redis.call('HGET', key, 'cn') or '', 'cn', ns)
   end
 elseif above(id, top) then
   prev = top
-  redis.call('HSET', key, 'cl' .. ns, id)
+  sets = {'cl' .. ns, id}
 else
   local at = top
   while true do
@@ -145,13 +158,16 @@ else
     at = below
   end
 end
-local sets = {field, struct.pack('>I4', #prev) .. prev .. struct.pack('>I4', #ARGV[6]) .. ARGV[6] .. ARGV[7]}
+local header = ARGV[6]
+local size = #sets + 2
+sets[size - 1] = field
+sets[size] = struct.pack('>I4', #prev) .. prev .. struct.pack('>I4', #header) .. header .. ARGV[7]
 for i = 9, #ARGV, 2 do
-  if #sets >= 1000 then redis.call('HSET', key, unpack(sets)); sets = {} end
-  sets[#sets + 1] = 'cv' .. ns .. ARGV[i]
-  sets[#sets + 1] = ARGV[i + 1]
+  if size >= 1000 then redis.call('HSET', key, unpack(sets)); sets, size = {}, 0 end
+  sets[size + 1], sets[size + 2] = 'cv' .. ns .. ARGV[i], ARGV[i + 1]
+  size = size + 2
 end
-if #sets > 0 then redis.call('HSET', key, unpack(sets)) end
+if size > 0 then redis.call('HSET', key, unpack(sets)) end
 """,
     FINISH,
 )
@@ -162,9 +178,10 @@ WRITES = script(
     """
 local at, task, batch = ARGV[4], ARGV[5], ARGV[6]
 local field, list = 'ww' .. at .. task, 'wi' .. at
-local index = redis.call('HGET', key, list) or ''
+local mark, index = unpack(redis.call('HMGET', key, 'c', list))
+if newer(mark) then return {'form', mark} end
 local known = false
-if index ~= '' then
+if index then
   for _, name in ipairs(parts('', index)) do
     if name == task then known = true; break end
   end
@@ -175,6 +192,7 @@ if known and ARGV[7] == '1' then return {'merge'} end
     RENEW,
     """
 if not known then
+  index = index or ''
   if ARGV[7] == '1' then
     redis.call('HSET', key, list, index .. task)
   else
@@ -400,7 +418,7 @@ return {'ok', steps}
 )
 
 # 1 lease token or '', 2 TTL, 3 mark, 4 field, 5 record
-REQUEST = script(ADMIT, RENEW, "redis.call('HSET', key, ARGV[4], ARGV[5])", FINISH)
+REQUEST = script(ADMIT, ADMIT_FORM, RENEW, "redis.call('HSET', key, ARGV[4], ARGV[5])", FINISH)
 
 # 1 TTL, 2 field, 3 the record as it was read, 4 the record as it should be. Only while nobody holds the
 # thread and nobody has finished the record meanwhile.
