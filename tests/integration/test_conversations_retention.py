@@ -1,7 +1,7 @@
 """Purge and prune: what goes, what stays, and that nothing of it can be found afterwards."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -162,6 +162,19 @@ def test_old_messages_go_in_whole_turns_and_the_newest_stays(timed: Conversation
     assert [row.request_id for row in rows] == ["r7", "r7", "r8", "r8"]
     assert talk(timed, "r9")
     assert list(timed.walk_messages(ME, held.id))[-1].sequence_no == rows[-1].sequence_no + 2
+
+
+def test_the_files_hold_nothing_of_what_was_purged_while_the_store_is_open(
+    new_database: Callable[..., StoreConfig], clock: Clock
+) -> None:
+    config = new_database("sqlite")
+    with open_store(config, now=clock) as store:
+        gone = talk(store, "r1", QUESTION)
+        assert places_with(MARK, config.home)
+        store.delete(ME, gone.id)
+        clock.pass_days(30)
+        run_purge(store)
+        assert places_with(MARK, config.home) == []
 
 
 # --- the whole service ---

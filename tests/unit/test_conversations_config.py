@@ -78,6 +78,7 @@ def test_the_page_shows_the_settings() -> None:
 
 
 def test_reading_settings_loads_no_database() -> None:
-    code = "import graph.settings, sys; print([m for m in ('sqlalchemy', 'alembic', 'psycopg') if m in sys.modules])"
+    names = "('sqlalchemy', 'alembic', 'psycopg')"
+    code = f"import graph.settings, sys; print([m for m in {names} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
