@@ -49,17 +49,17 @@ def ours(folder: Path) -> Iterator[Contestant]:
         yield redis_contestant("ours", saver, counted, relay, socket)
 
 
-@contextmanager
-def floor(folder: Path) -> Iterator[Contestant]:
-    with (
-        valkey(folder) as socket,
-        relayed(socket) as (relay, path),
-        client(socket) as near,
-        client(path) as far,
-    ):
-        saver, counted = FloorSaver(near), FloorSaver(far)
-        counted.latest = saver.latest
-        yield redis_contestant("floor", saver, counted, relay, socket)
+def floor(*, atomic: bool) -> Opener:
+    name = "atomic floor" if atomic else "floor"
+
+    @contextmanager
+    def opened(folder: Path) -> Iterator[Contestant]:
+        with valkey(folder) as socket, relayed(socket) as (relay, path), client(socket) as near, client(path) as far:
+            saver, counted = FloorSaver(near, atomic=atomic), FloorSaver(far, atomic=atomic)
+            counted.latest = saver.latest
+            yield redis_contestant(name, saver, counted, relay, socket)
+
+    return opened
 
 
 @contextmanager
@@ -177,7 +177,8 @@ def valkey_peer(folder: Path) -> Iterator[Contestant]:
 
 OPENERS: dict[str, Opener] = {
     "ours": ours,
-    "floor": floor,
+    "floor": floor(atomic=False),
+    "atomic floor": floor(atomic=True),
     "memory": memory,
     "SQLite": sqlite,
     "PostgreSQL": postgresql,

@@ -2,6 +2,8 @@
 
 It serializes with LangGraph's serializer and sends the bytes in one pipeline a call. It knows no lease, no
 order of writes, no latest by id, and finds a thread again only in the process that wrote it: no saver to use.
+As one step (`atomic`), a pipeline is the transaction that redis-py makes of it unless told otherwise; without,
+a crash can leave values without a TTL.
 """
 
 from collections.abc import Sequence
@@ -16,9 +18,10 @@ TTL_SECONDS = 15 * 24 * 3600
 
 
 class FloorSaver(BaseCheckpointSaver[str]):
-    def __init__(self, client: redis.Redis) -> None:
+    def __init__(self, client: redis.Redis, *, atomic: bool = False) -> None:
         super().__init__()
         self.client = client
+        self.atomic = atomic
         self.latest: dict[str, tuple[str, dict[str, str]]] = {}  # thread -> checkpoint id, channel -> field
 
     def get_next_version(self, current: Any, channel: None = None) -> str:  # noqa: ARG002 - the contract's
@@ -65,7 +68,7 @@ class FloorSaver(BaseCheckpointSaver[str]):
         )
 
     def send(self, thread: str, fields: dict[str, bytes]) -> None:
-        pipe = self.client.pipeline(transaction=False)
+        pipe = self.client.pipeline(transaction=self.atomic)
         pipe.hset(f"floor:{thread}", mapping=fields)  # type: ignore[arg-type]
         pipe.expire(f"floor:{thread}", TTL_SECONDS)
         pipe.execute()
