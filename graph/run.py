@@ -155,8 +155,10 @@ class _Run:
     def events(self) -> Iterator[TurnEvent]:
         try:
             yield from self._steps()
-        except (CheckpointUnavailable, LeaseLostError):
+        except LeaseLostError:
             raise
+        except CheckpointUnavailable as lost:
+            yield self._stored_result(lost)
         except (GraphDrained, TurnInterrupted):
             yield self._stopped()
         except Exception as error:  # noqa: BLE001 - the boundary: any fault of a step fails its request only
@@ -199,6 +201,18 @@ class _Run:
         self.shown = ""
         return ResetEvent()
 
+    def _stored_result(self, lost: CheckpointUnavailable) -> TurnResult:
+        """The result if the thread holds it although a save was reported lost; raises that report if not.
+
+        A save may be done and only its reply be lost. To call that a failure would leave an answer in the
+        thread that nobody was given.
+        """
+        self.state = stored_values(self.graph, self.config)
+        outcome = self._outcome()
+        if outcome is None or outcome["status"] is None:
+            raise lost
+        return self._result(outcome["status"])
+
     def _outcome(self) -> Outcome | None:
         """The outcome of this request; None while the state still shows the one before."""
         outcome: Outcome | None = self.state.get("outcome")
@@ -237,6 +251,17 @@ class _Run:
             error=type(error).__name__,
             at=[f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]],
         )
+
+
+def stored_values(graph: TurnGraph, config: RunnableConfig) -> dict[str, Any]:
+    """The thread's values as its newest checkpoint holds them.
+
+    `get_state` also shows what a step wrote whose checkpoint was never stored; the next request drops that.
+    """
+    found = graph.get_state(config)
+    if any(task.result is not None for task in found.tasks):
+        found = graph.get_state(found.config)  # by its id it is shown as it was stored
+    return dict(found.values)
 
 
 def result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnResult:

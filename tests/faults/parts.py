@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ OTHER_FACT = "北渚茶业2024年净利润是多少？"
 VAGUE = "云帆2023年营业收入是多少？"  # several companies share the short name
 NARRATIVE = "创业补贴有多少？"
 OTHER_NARRATIVE = "租房补贴怎么申请？"
+NOBODY = Caller()
 
 
 @dataclass
@@ -85,7 +87,9 @@ class Home:
             yield with_model(opened, model) if model else opened
 
     @contextmanager
-    def door(self, model: Any = None, *, store: Any = None, saver: Any = None, **options: Any) -> Iterator[Door]:
+    def door(
+        self, model: Any = None, *, store: Any = None, saver: Any = None, **options: Any
+    ) -> Iterator[Door]:
         """A server with its durable record. `store` and `saver` wrap the real ones: functions of them."""
         with ExitStack() as stack:
             if model:
@@ -108,13 +112,11 @@ def with_model(assistant: Assistant, model: Any) -> Assistant:
 
 
 def with_saver(assistant: Assistant, saver: Any) -> Assistant:
-    return replace(
-        assistant, saver=saver, graph=build_graph(assistant.services, saver, caller_of_context)
-    )
+    return replace(assistant, saver=saver, graph=build_graph(assistant.services, saver, caller_of_context))
 
 
 def say(
-    assistant: Assistant, text: str, thread: str = "t", caller: Caller = Caller(), **more: Any  # noqa: B008
+    assistant: Assistant, text: str, thread: str = "t", caller: Caller = NOBODY, **more: Any
 ) -> TurnResult:
     request: Any = {"request_id": assistant.new_id(), "text": text, "received_at": assistant.clock()}
     return last_result(stream_turn(assistant, request, thread_id=thread, caller=caller, **more))
@@ -161,7 +163,7 @@ def agreed(door: Door, name: str = "t") -> bool:
     shown = rows(door, name)
     pairs = [
         (one["content"], other["content"])
-        for one, other in zip(shown, shown[1:], strict=False)
+        for one, other in pairwise(shown)
         if (one["role"], other["role"], other["status"]) == ("USER", "ASSISTANT", "COMPLETE")
     ]
     seen = [message["content"] for message in context(door, name)]
