@@ -112,10 +112,8 @@ def construct(code: int, content: Sequence[Any]) -> Any:
 def restore_array(dtype: str, shape: Sequence[int], order: str, data: bytes) -> Any:
     import numpy
 
-    kind = numpy.dtype(dtype)
-    if kind.hasobject:
-        raise UnreadableError("an array of Python objects may not be loaded")
-    return numpy.frombuffer(data, dtype=kind).reshape(tuple(shape), order=cast(Any, order))
+    # numpy itself makes no array of Python objects from bytes.
+    return numpy.frombuffer(data, dtype=numpy.dtype(dtype)).reshape(tuple(shape), order=cast(Any, order))
 
 
 def make_serializer(aes_key: bytes | None) -> SerializerProtocol:
@@ -310,7 +308,7 @@ def encode_writes(
     """
     path = part(task_path)
     indexed = {WRITES_IDX_MAP.get(write[0], position): write for position, write in enumerate(writes)}
-    parts = []
+    parts: list[bytes] = []
     for index, (channel, value) in indexed.items():
         body = path + part(channel) + encode_value(serde, value, compress_from)
         parts += (ENTRY.pack(index, len(body)), body)

@@ -221,14 +221,13 @@ class Proxy:
     """A relay before the server that counts what passes, and can hold or cut it.
 
     A round trip is counted whenever the client speaks after the server has, on any connection. A client that
-    is still sending when the first replies come does not wait for them: `patient` lets it finish first.
+    is still sending a transaction when its first replies come does not wait for them: they are kept back.
     """
 
     def __init__(self, folder: Path, target: str) -> None:
         self.path = folder / "proxy.sock"
         self.url = f"unix://{self.path}"
         self.round_trips = self.sent = self.received = 0
-        self.patient = False
         self.hold = threading.Event()  # set: what the server says does not arrive
         self.cut_replies = 0  # so many connections are cut when the server speaks next
         self._target = unquote(urlsplit(target).path)
@@ -264,6 +263,7 @@ class Proxy:
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         was_server = True
+        is_sending, tail = False, b""
         with client, server, selectors.DefaultSelector() as waiting:
             waiting.register(client, selectors.EVENT_READ)
             waiting.register(server, selectors.EVENT_READ)
@@ -272,7 +272,8 @@ class Proxy:
                     if key.fileobj is server and self.hold.is_set():
                         self._done.wait(0.01)
                         continue
-                    if key.fileobj is server and self.patient and select.select([client], [], [], 0.005)[0]:
+                    if key.fileobj is server and is_sending:
+                        self._done.wait(0.001)
                         continue
                     try:
                         data = key.fileobj.recv(1 << 20)  # type: ignore[union-attr]
@@ -283,10 +284,17 @@ class Proxy:
                     if key.fileobj is client:
                         self.round_trips += was_server
                         self.sent += len(data)
+                        seen = tail + data
+                        tail = seen[-8:]  # a word may be cut in two
+                        if b"\r\nMULTI\r\n" in seen or b"\r\nEXEC\r\n" in seen:
+                            is_sending = seen.rfind(b"\r\nMULTI\r\n") > seen.rfind(b"\r\nEXEC\r\n")
                         server.sendall(data)
                     else:
                         if self.cut_replies > 0:
                             self.cut_replies -= 1
+                            # Closing sooner could keep the server from reading the rest of the request.
+                            while select.select([server], [], [], 0.2)[0] and server.recv(1 << 20):
+                                pass
                             return
                         self.received += len(data)
                         with suppress(OSError):

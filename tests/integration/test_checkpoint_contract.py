@@ -18,7 +18,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-from checkpoint import AsyncRedisContextSaver, BadRequestError, ContextConfig, RedisContextSaver, erase
+from checkpoint import (
+    AsyncRedisContextSaver,
+    BadRequestError,
+    ContextConfig,
+    RedisContextSaver,
+    copying,
+    erase,
+)
 from checkpoint.layout import context_key
 from checkpoint.saver import ContextSaver
 
@@ -540,8 +547,11 @@ async def test_copy_is_whole_and_independent(any_saver: Any) -> None:
             assert one.parent_config["configurable"]["thread_id"] == "b"
     await any_saver.adelete_thread("a")
     assert await listed(any_saver, _all("b")) == copied
-    await any_saver.acopy_thread("b", "b")
-    assert await listed(any_saver, _all("b")) == copied
+
+
+def test_a_copy_onto_itself_asks_the_server_nothing(redis_url: str) -> None:
+    plans = ContextSaver(ContextConfig(url=redis_url)).plans
+    assert list(copying.copy_thread(plans, 7, "7")) == []
 
 
 def _all(thread: str) -> Any:

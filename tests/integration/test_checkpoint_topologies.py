@@ -98,7 +98,15 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cluster(folder: Path) -> Iterator[list[Node]]:
-    nodes = [Node(folder, "--cluster-enabled", "yes") for _ in range(3)]
+    with contextlib.ExitStack() as ending:
+        nodes = [Node(folder, "--cluster-enabled", "yes") for _ in range(3)]
+        for node in nodes:
+            ending.callback(node.end)
+        form(nodes)
+        yield nodes
+
+
+def form(nodes: list[Node]) -> None:
     bounds = [0, 5461, 10923, 16384]
     for number, node in enumerate(nodes):
         node.client.execute_command("CLUSTER", "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
@@ -111,9 +119,6 @@ def cluster(folder: Path) -> Iterator[list[Node]]:
         return all(b"cluster_state:ok" in s and b"cluster_known_nodes:3" in s for s in states)
 
     until(is_formed)
-    yield nodes
-    for node in nodes:
-        node.end()
 
 
 @pytest.fixture
@@ -255,6 +260,13 @@ class Watched:
         until(lambda: bool(self.sentinel.client.execute_command("SENTINEL", "REPLICAS", "main")))
         self.url = f"redis+sentinel://127.0.0.1:{self.sentinel.port}/main"
 
+    def ask_for_failover(self) -> bool:
+        """False while the Sentinel does not yet know the replica well enough."""
+        try:
+            return bool(self.sentinel.client.execute_command("SENTINEL", "FAILOVER", "main"))
+        except redis.ResponseError:
+            return False
+
     def is_failed_over(self) -> bool:
         name = self.sentinel.client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")
         return (
@@ -286,7 +298,7 @@ async def test_a_failover_is_followed(watched: Watched, is_async: bool, how: str
         if how == "killed":
             watched.primary.process.kill()
         else:
-            watched.sentinel.client.execute_command("SENTINEL", "FAILOVER", "main")
+            until(watched.ask_for_failover)
         confirmed = None
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (confirmed and watched.is_failed_over()):
