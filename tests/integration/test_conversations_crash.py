@@ -20,7 +20,7 @@ from graph.compose import open_assistant
 from graph.settings import load_settings
 
 FACT = "云帆科技2023年的营业收入是多少？"
-LEASE_MS = 400
+LEASE_MS = 2500  # long enough that a busy machine renews it, short enough to wait for
 
 
 def die(*_args: Any, **_more: Any) -> None:
