@@ -54,7 +54,12 @@ def floor(*, atomic: bool) -> Opener:
 
     @contextmanager
     def opened(folder: Path) -> Iterator[Contestant]:
-        with valkey(folder) as socket, relayed(socket) as (relay, path), client(socket) as near, client(path) as far:
+        with (
+            valkey(folder) as socket,
+            relayed(socket) as (relay, path),
+            client(socket) as near,
+            client(path) as far,
+        ):
             saver, counted = FloorSaver(near, atomic=atomic), FloorSaver(far, atomic=atomic)
             counted.latest = saver.latest
             yield redis_contestant(name, saver, counted, relay, socket)

