@@ -29,6 +29,8 @@ class Kind:
 PROBLEMS: dict[str, Kind] = {
     "bad_request": Kind(400, "Bad request", "The request could not be understood."),
     "malformed_json": Kind(400, "Malformed JSON", "The body is not one JSON object in UTF-8."),
+    "unauthorized": Kind(401, "Unauthorized", "Send a valid token as Authorization: Bearer …"),
+    "insufficient_scope": Kind(403, "Insufficient scope", "The token lacks a scope; see WWW-Authenticate."),
     "forbidden": Kind(403, "Forbidden", "Without sign-in only callers on this machine are served."),
     "not_found": Kind(404, "Not found", "There is nothing here under this name."),
     "method_not_allowed": Kind(405, "Method not allowed", "See the Allow header."),
@@ -59,6 +61,9 @@ PROBLEMS: dict[str, Kind] = {
     "invalid_cursor": Kind(422, "Invalid cursor", "This cursor is not of this listing; start without one."),
     "name_taken": Kind(409, "Name taken", "There is a conversation of this name; use it or another name."),
     "pool_full": Kind(429, "Too many requests", "All workers are busy; try again shortly.", True),
+    "caller_limit": Kind(
+        429, "Too many requests", "This caller has as many requests running as allowed; try again.", True
+    ),
     "processing_failed": Kind(
         500, "Processing failed", "The request could not be processed; send /retry to try again.", True
     ),
@@ -83,6 +88,9 @@ PROBLEMS: dict[str, Kind] = {
     ),
     "database_full": Kind(
         503, "Database full", "The conversation database has no room left; try again later.", True
+    ),
+    "sign_in_unavailable": Kind(
+        503, "Sign-in unavailable", "The keys that verify tokens cannot be fetched; try again shortly.", True
     ),
     "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True),
 }

@@ -1,12 +1,15 @@
-"""Without sign-in: callers on this machine only, on every side one can look at."""
+"""Without sign-in: callers on this machine only, from every side. With it: whose thread is whose."""
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.requests import Request
 
-from api.identity import LOCAL, BindRefusedError, caller_of, check_bind, is_loopback, thread_of
+from api.identity import LOCAL, BindRefusedError, check_bind, is_loopback, local_caller, thread_of
 from api.problems import Refusal
+from nodes.contracts import Caller
 
 
 def request(server: Any, host: str = "127.0.0.1:8000") -> Request:
@@ -19,14 +22,10 @@ def test_loopback_may_be_bound_without_sign_in(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.com", ""])  # noqa: S104 - refused
-def test_anything_else_may_not(host: str) -> None:
-    with pytest.raises(BindRefusedError, match=r"127\.0\.0\.1"):
+def test_anything_else_only_with_it(host: str) -> None:
+    with pytest.raises(BindRefusedError, match=r"JWT_SECRET.*127\.0\.0\.1"):
         check_bind(host, sign_in=False)
-
-
-def test_a_secret_is_not_taken_for_sign_in_that_does_not_exist_yet() -> None:
-    with pytest.raises(BindRefusedError, match="JWT_SECRET"):
-        check_bind("127.0.0.1", sign_in=True)
+    check_bind(host, sign_in=True)
 
 
 @pytest.mark.parametrize(
@@ -40,13 +39,13 @@ def test_a_secret_is_not_taken_for_sign_in_that_does_not_exist_yet() -> None:
     ],
 )
 def test_a_connection_of_this_machine_is_the_local_caller(server: Any, host: str) -> None:
-    assert caller_of(request(server, host)) is LOCAL
+    assert local_caller(request(server, host)) is LOCAL
 
 
 @pytest.mark.parametrize("server", [("192.168.1.4", 8000), ("10.0.0.1", 80), ("2001:db8::1", 80)])
 def test_a_connection_that_arrived_elsewhere_is_refused(server: Any) -> None:
     with pytest.raises(Refusal, match="on this machine"):
-        caller_of(request(server))
+        local_caller(request(server))
 
 
 @pytest.mark.parametrize(
@@ -54,11 +53,41 @@ def test_a_connection_that_arrived_elsewhere_is_refused(server: Any) -> None:
 )
 def test_a_name_made_to_point_here_is_refused(host: str) -> None:
     with pytest.raises(Refusal, match="Host"):
-        caller_of(request(("127.0.0.1", 8000), host))
+        local_caller(request(("127.0.0.1", 8000), host))
 
 
 def test_the_local_callers_thread_is_the_name_itself() -> None:
     assert thread_of(LOCAL, "任意 {名字}:*") == "任意 {名字}:*"
+
+
+NAMES = st.text(st.sampled_from("1:23ab"), min_size=1, max_size=6)
+TRIPLES = st.tuples(NAMES, NAMES, NAMES)
+
+
+def thread(triple: tuple[str, str, str]) -> str:
+    tenant, user, name = triple
+    return thread_of(Caller(tenant=tenant, user=user), name)
+
+
+@given(TRIPLES, TRIPLES)
+def test_two_callers_or_names_never_share_a_thread(one: Any, other: Any) -> None:
+    assert (thread(one) == thread(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(("ab", "c", "t"), ("a", "bc", "t")), (("a", "b1:t", "x"), ("a", "b", "1:tx"))]
+)
+def test_letters_cannot_move_between_tenant_user_and_name(one: Any, other: Any) -> None:
+    assert thread(one) != thread(other)
+
+
+def test_a_name_that_is_anothers_thread_is_only_a_name() -> None:
+    assert thread(("a", "b", thread(("a", "c", "t")))) != thread(("a", "c", "t"))
+
+
+def test_groups_do_not_move_a_conversation() -> None:
+    with_groups = Caller(tenant="a", user="b", groups=frozenset({"g"}))
+    assert thread_of(with_groups, "t") == thread(("a", "b", "t"))
 
 
 def test_loopback_is_decided_by_address_not_by_looks() -> None:

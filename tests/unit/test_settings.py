@@ -28,11 +28,39 @@ def test_an_empty_environment_is_enough() -> None:
         ("FOLLOW_UP", "guess"),
         ("MAX_WORKERS", "0"),
         ("ON_DISCONNECT", "explode"),
+        ("JWT_SECRET", "s" * 31),
+        ("LOG_HASH_KEY", "s" * 15),
+        ("JWT_SCOPE", "two words"),
+        ("JWT_SCOPE", 'quo"ted'),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         load_settings({name: value})
+
+
+KEYS = {"JWT_JWKS_URL": "https://id.example/keys", "JWT_AUDIENCE": "us"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"JWT_AUDIENCE": ""},
+        {"JWT_SECRET": "s" * 32},
+        {"JWT_JWKS_URL": "http://id.example/keys"},
+        {"JWT_JWKS_URL": "http://127.0.0.1.id.example/keys"},
+        {"JWT_JWKS_URL": "file:///etc/keys"},
+        {"JWT_JWKS_URL": "https:///keys"},
+    ],
+)
+def test_published_keys_come_from_a_safe_address_and_are_for_us_alone(changes: dict[str, str]) -> None:
+    assert load_settings(KEYS).has_sign_in
+    with pytest.raises(SettingsError, match="JWT_JWKS_URL"):
+        load_settings({**KEYS, **changes})
+
+
+def test_on_this_machine_the_keys_may_come_in_the_clear() -> None:
+    assert load_settings({**KEYS, "JWT_JWKS_URL": "http://127.0.0.1:9/keys"}).has_sign_in
 
 
 @pytest.mark.parametrize("name", ["REDIS_CONTEXT_TTL_SECONDS", "KEEP_TURNS", "CONTEXT_AES_KEY"])
@@ -44,7 +72,8 @@ def test_the_savers_settings_are_refused_by_name_too(name: str) -> None:
 def test_no_secret_is_shown() -> None:
     secrets = {
         "OPENAI_API_KEY": "sk-geheim",
-        "JWT_SECRET": "geheim",
+        "JWT_SECRET": "geheim" * 6,
+        "LOG_HASH_KEY": "geheim" * 3,
         "REDIS_URL": "redis://:geheim@localhost",
     }
     shown = repr(load_settings({**secrets, "CONTEXT_AES_KEY": "geheim-geheim-16"}))
@@ -68,4 +97,8 @@ def test_every_setting_is_documented() -> None:
     from scripts.settings_page import published
 
     assert published() == settings_table(), "run: python -m scripts.settings_page"
-    assert all(field.title for name, field in Settings.model_fields.items() if name != "context")
+    assert all(
+        field.title
+        for name, field in Settings.model_fields.items()
+        if name not in ("context", "conversations")
+    )
