@@ -42,6 +42,7 @@ from api.logs import log_as_json
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
 from api.summaries import make_ledger
 from api.sweeper import Sweeper
+from api.tokens import sign_in_of
 from api.turns import Ask, Desk, StreamTurn
 from api.workers import WorkerPool
 from checkpoint.conversations.errors import ConversationStoreError
@@ -134,6 +135,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
+    app.state.sign_in = sign_in_of(assistant.settings)
     _add_chat(app, desk)
     app.include_router(ask_router(assistant, desk.pool))
     app.include_router(contract_router(ContractParts(assistant, desk.pool)))
@@ -195,9 +197,10 @@ def _add_threads(
 ) -> None:
     known = {**_ALWAYS, **_ON_STORE, **responses("not_found", "invalid_body")}
 
-    def requests_of(thread_id: str) -> list[dict[str, Any]]:
+    def requests_of(caller: Caller, name: str) -> list[dict[str, Any]]:
+        thread_id = thread_of(caller, name)
         _require_thread(keeper, thread_id)
-        return [dict(record) for record in assistant.saver.list_requests(thread_id)]
+        return [{**record, "thread_id": name} for record in assistant.saver.list_requests(thread_id)]
 
     def view_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
         _require_thread(keeper, thread_id)
@@ -207,9 +210,7 @@ def _add_threads(
 
     @app.get("/api/threads/{thread_id:path}/requests", responses=known, summary="What was asked")
     async def requests(thread_id: ThreadHere, caller: CallerHere) -> RequestList:
-        return RequestList.model_validate(
-            {"items": await run_in_threadpool(requests_of, thread_of(caller, thread_id))}
-        )
+        return RequestList.model_validate({"items": await run_in_threadpool(requests_of, caller, thread_id)})
 
     @app.get("/api/threads/{thread_id:path}/window", responses=known, summary="What a model would see")
     async def window(thread_id: ThreadHere, caller: CallerHere, language: Language = "zh") -> WindowView:
@@ -291,13 +292,20 @@ def _add_problems(app: FastAPI) -> None:
 
 
 def _show_problem_schema(app: FastAPI) -> None:
-    """Add the Problem schema, which the routes refer to by name, to the OpenAPI document."""
+    """Add the Problem schema, which the routes refer to by name, to the OpenAPI document.
+
+    And to each route that has a caller, however it was added, what sign-in can answer.
+    """
     make = app.openapi
+    on_sign_in = {str(status): entry for status, entry in responses("unauthorized").items()}
 
     def openapi() -> dict[str, Any]:
         document = make()
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas.setdefault("Problem", Problem.model_json_schema())
+        for operation in (each for path in document["paths"].values() for each in path.values()):
+            if "security" in operation:
+                operation["responses"].update(on_sign_in)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -403,7 +411,7 @@ def serve(
     settings: Settings, host: str = "127.0.0.1", port: int = 8000, *, announce: Callable[[str], None] = print
 ) -> None:
     """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
-    check_bind(host, sign_in=settings.jwt_secret is not None)
+    check_bind(host, sign_in=settings.has_sign_in)
     with open_store(settings.conversations) as store, open_assistant(settings) as assistant:
         log_as_json(assistant.clock)
         make_server(create_app(assistant, store=store), host, port, announce=announce).run()

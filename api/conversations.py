@@ -54,7 +54,7 @@ class ConversationParts:
 
     ledger: Ledger
     desk: Desk
-    caller_of: Callable[[Request], Caller] = caller_of
+    caller_of: Callable[..., Any] = caller_of
 
     @property
     def store(self) -> ConversationStore:

@@ -61,6 +61,11 @@ class Ask:
     conversation_id: UUID | None = None  # of a conversation that must exist
 
     @property
+    def shown_name(self) -> str:
+        """The conversation as its caller knows it; the thread's own id is nobody's business."""
+        return self.name or self.thread_id
+
+    @property
     def claim(self) -> Claim | None:
         if self.client_message_id is None:
             return None
@@ -83,7 +88,7 @@ class Run:
 
     def accept(self) -> None:
         self.feed.say(
-            "created", {"request_id": self.request_id, "thread_id": self.ask.thread_id, "turn_id": None}
+            "created", {"request_id": self.request_id, "thread_id": self.ask.shown_name, "turn_id": None}
         )
         self.accepted.set_result(None)
 
@@ -295,7 +300,7 @@ class Desk:
             return self._ledger.shown(stored, run.ask.caller) if self._ledger else stored
         for record in self._assistant.saver.list_requests(run.ask.thread_id):
             if record["request_id"] == run.request_id:
-                return _faded(dict(record))
+                return _faded({**record, "thread_id": run.ask.shown_name})
         raise _RunVanishedError
 
     def _work(self, run: Run, slot: Slot) -> None:
@@ -386,7 +391,7 @@ class Desk:
     def _tell_again(self, run: Run, lease: Lease, entry: Entry) -> Ending:
         """The answer that this very message got before, when only the durable record remembers it."""
         assert self._ledger is not None  # noqa: S101 - an entry comes from it
-        stored = self._ledger.told_before(entry, run.ask.caller, run.ask.thread_id)
+        stored = self._ledger.told_before(entry, run.ask.caller, run.ask.shown_name)
         lease.begin()
         run.accept()
         tell_outcome(run.feed, stored)
@@ -467,7 +472,7 @@ def outcome_of(run: Run, result: TurnResult, record: records.Record) -> dict[str
     """The `done` event: how the request ended, and all that a reader may see of it."""
     stored = {
         "request_id": run.request_id,
-        "thread_id": run.ask.thread_id,
+        "thread_id": run.ask.shown_name,
         **result.to_json(),
         "degraded": record["degraded"],
         "text": result.text,

@@ -56,7 +56,7 @@ class ContractParts:
 
     assistant: Answering
     pool: WorkerPool
-    caller_of: Callable[..., Caller] = caller_of
+    caller_of: Callable[..., Any] = caller_of
     registry: StateRegistry = SHIPPED
 
     @cached_property
