@@ -208,6 +208,8 @@ _RULES: tuple[tuple[str, Make], ...] = (
         rf"|{_NO_WORD}(?P<y2>\d\d)q(?P<n2>[1-4])(?!\w)",
         _part_of_year("Q"),
     ),
+    (rf"{_NO_WORD}q ?(?P<n>[1-4]) ?['’](?P<y>\d\d)(?!\w)", _part_of_year("Q")),
+    (rf"{_NO_WORD}h ?(?P<n>[12]) ?['’](?P<y>\d\d)(?!\w)", _part_of_year("H")),
     (rf"{_NO_WORD}(?P<n>[12])h ?['’]?(?P<y>{FOUR_DIGITS}|\d\d)(?!\w)", _part_of_year("H")),
     (rf"{_NO_DIGIT}(?<![a-z¥$€£#])(?P<y>{FOUR_DIGITS})(?!\d)(?![a-z](?<![qh]))", _possible_year),
     (

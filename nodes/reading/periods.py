@@ -71,9 +71,9 @@ _IN_A_YEAR = re.compile(
 )
 _FIGURE_AFTER = re.compile(
     rf"的?{FIGURE_ZH}|(?:'s)? ?{FIGURE_EN}|(?:的)?(?=[qh] ?\d|第?[一二三四1-4]个?季|[上下]半年)"
+    r"|这?[两三四五六七八九]年(?!级)"
 )
 _FIGURE_BEFORE = re.compile(rf"(?:{FIGURE_ZH}|\b{FIGURE_EN}),? ?\(?$")
-_END = re.compile(r"\)?\s*[?。.!]?\s*$")
 _BRACKETS = re.compile(r"(?<=[^\W\d])\($")
 _DURATION = re.compile(
     r"(?:[了满近约超过达第每共用需要有整长历续计存至限龄]|成立|经营|运营|任职|工作|大约|至少|最多|为期)$"
@@ -83,6 +83,11 @@ _LIST = re.compile(
     r"|versus)\s*"
 )
 _RANGE = re.compile(r"\s*(?:[-–—~]+|到|至|to|through|until)\s*")
+_END = re.compile(rf"(?:(?:{_RANGE.pattern}|{_LIST.pattern}){FOUR_DIGITS})*\)?\s*[?。.!]?\s*$")
+# A year that is a piece of its own, in a text that asks for a figure: "revenue of X, 2024".
+_SET_OFF_BEFORE = re.compile(r"(?:^|(?<!\d)[,;:!?。]|--| [-–—])\s*$")
+_SET_OFF_AFTER = re.compile(r"\s*(?:$|[,;:!?。]|--|[-–—] )")
+_FIGURE = re.compile(rf"{FIGURE_ZH}|\b{FIGURE_EN}")
 _ONLY_SEPARATORS = re.compile(r"[\s,、。.?!和与及到至~–—-]*|(?:and|or|to|\s)*")
 
 
@@ -118,6 +123,7 @@ def _reads_as_year(text: str, mention: Mention) -> bool:
         or _FIGURE_AFTER.match(after)
         or (_FIGURE_BEFORE.search(before) and _END.match(after))
         or (_BRACKETS.search(before) and after.startswith(")"))
+        or (_SET_OFF_BEFORE.search(before) and _SET_OFF_AFTER.match(after) and _FIGURE.search(text))
     )
 
 

@@ -25,8 +25,8 @@ _JUDGED = (
 )
 _DUMMY_IT = re.compile(
     # an "it" that stands for nothing, as before "possible to", "take to", "important that", or in "what time"
-    rf"\b(?:is|was|isn't|be|would|will|can|could) it (?:be )?(?:\w+ )?{_JUDGED}\w+ (?:to|that|if|when"
-    rf"|for \w+ to)\b"
+    rf"\b(?:(?:is|was|isn't|be) it|(?:would|will|can|could) it be) (?:\w+ )?{_JUDGED}\w+ (?:to|that|if"
+    rf"|when|for \w+ to)\b"
     r"|\b(?:does|will|would|did|do) it (?:\w+ly )?(?:take|cost|mean|matter|help|make sense)s? (?:to|for|if"
     r"|that|when|until)\b"
     r"|\bit(?:'s| is| was| would be| will be|'d be) (?:\w+ )?(?:raining|snowing|late|early|true|clear|likely"

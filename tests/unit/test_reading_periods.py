@@ -243,3 +243,36 @@ def test_the_period_before():
         "2022H2",
     ]
     assert [year_before(p) for p in ("2023", "2023Q3", "2023H1")] == ["2022", "2022Q3", "2022H1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "periods"),
+    [
+        ("Q1'23 net income", ["2023Q1"]),  # not the first quarter of the year of asking
+        ("revenue in Q3 ’22", ["2022Q3"]),
+        ("H2'24 revenue", ["2024H2"]),
+        ("headcount 2022-2023", ["2022", "2023"]),
+        ("Revenue 2021 to 2023?", ["2021", "2022", "2023"]),
+        ("2021、2022、2024三年的毛利率", ["2021", "2022", "2024"]),
+        ("Net profit of Yunfan Energy, 2024", ["2024"]),
+        ("营收！云帆科技！2024！", ["2024"]),
+        ("quick one: yunfan food -- 2024 -- revenue??", ["2024"]),
+    ],
+)
+def test_a_year_that_stands_apart_beside_a_figure_is_one(text, periods):
+    assert find_periods(text, received_at=RECEIVED_AT) == periods
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Portal errors 2022, 2024",  # asks for no figure
+        "Net profit form: codes 2022, 2024 are refused",  # a list of numbers
+        "收入申报，错误码2022，怎么办",
+        "Q1'234 revenue",
+        "2024三年级",
+    ],
+)
+def test_a_number_that_stands_apart_otherwise_is_none(text):
+    assert "2024" not in find_periods(text, received_at=RECEIVED_AT)
+    assert "2022" not in find_periods(text, received_at=RECEIVED_AT)

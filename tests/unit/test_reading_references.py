@@ -306,3 +306,17 @@ def test_the_mention_is_quoted_as_the_user_wrote_it(text, words):
 )
 def test_strip_reference_keeps_what_is_said(text, rest):
     assert strip_reference(text) == rest
+
+
+@pytest.mark.parametrize(
+    "text", ["Can it apply to a branch?", "Will it lead to a fine?", "Could it spread to other cities?"]
+)
+def test_it_before_a_verb_is_no_dummy(text):
+    assert mention(text) == "it"
+
+
+@pytest.mark.parametrize(
+    "text", ["Will it be possible to pay online?", "Is it necessary to register a branch?"]
+)
+def test_it_before_a_judgement_is_a_dummy(text):
+    assert mention(text) is None
