@@ -276,7 +276,9 @@ def prune(
     keep_turns: Annotated[
         int | None, typer.Option(min=1, help="Keep the newest turns of each thread.")
     ] = None,
-    older_than_days: Annotated[int | None, typer.Option(min=1, help="Remove what is older.")] = None,
+    older_than: Annotated[
+        int | None, typer.Option("--older-than", min=1, help="Remove what is older, in days.")
+    ] = None,
     records: Annotated[bool, typer.Option("--records", help="Request records too, once archived.")] = False,
     messages: Annotated[bool, typer.Option("--messages", help="Rows of conversations too.")] = False,
     as_json: AsJson = False,
@@ -289,7 +291,7 @@ def prune(
         receipt = run_prune(
             load_settings(),
             keep_turns=keep_turns,
-            older_than_days=older_than_days,
+            older_than_days=older_than,
             records=records,
             messages=messages,
             progress=progress,
@@ -311,10 +313,12 @@ def export_contract(
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check Redis, the knowledge and the model, and say what to do."""
+    from api.retention import check_database
     from graph.compose import check_parts
     from graph.settings import load_settings
 
-    checks = check_parts(load_settings())
+    settings = load_settings()
+    checks = [*check_parts(settings), check_database(settings)]
     if as_json:
         out.print(json.dumps([check.to_json() for check in checks], ensure_ascii=False))
     else:

@@ -230,6 +230,7 @@ def test_doctor_finds_all_well_and_says_what_is_wrong(run: Run) -> None:
         "redis": True,
         "knowledge": True,
         "model": True,
+        "database": True,
     }
     ill = run("doctor", REDIS_URL="redis://:geheim@127.0.0.1:1")
     assert ill.returncode == 3
