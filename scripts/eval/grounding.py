@@ -29,12 +29,9 @@ def evaluate_rows(true: Sequence[Row], tampered: Sequence[Row], passes: Passes) 
     missed = [row for row in tampered if passes(row)]
     by_hand = [row for row in tampered if row["id"].startswith("hand-")]
     altered = [row for row in tampered if row not in by_hand]
-    rows: list[list[Cell]] = [
-        ["true answers", len(true), "refused", share(len(refused), len(true))],
-        *(
-            [f"tampered, {name}", len(held), "missed", share(sum(row in missed for row in held), len(held))]
-            for name, held in (("by hand", by_hand), ("altered by rule", altered))
-        ),
-    ]
+    rows: list[list[Cell]] = [["true answers", len(true), "refused", share(len(refused), len(true))]]
+    for name, held in (("by hand", by_hand), ("altered by rule", altered)):
+        let_out = sum(row in missed for row in held)
+        rows.append([f"tampered, {name}", len(held), "missed", share(let_out, len(held))])
     misses = [{"id": row["id"], "answer": row["answer"]} for row in (*refused, *missed)]
     return Report("grounding", [Table("Guard", ("answers", "rows", "fault", "share"), rows)], misses)
