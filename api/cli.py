@@ -314,11 +314,11 @@ def export_contract(
 def doctor(as_json: AsJson = False) -> None:
     """Check Redis, the knowledge and the model, and say what to do."""
     from api.retention import check_database
-    from graph.compose import check_parts
+    from graph.compose import check_parts, look_at
     from graph.settings import load_settings
 
     settings = load_settings()
-    checks = [*check_parts(settings), check_database(settings)]
+    checks = [*check_parts(settings), look_at("database", lambda: check_database(settings))]
     if as_json:
         out.print(json.dumps([check.to_json() for check in checks], ensure_ascii=False))
     else:

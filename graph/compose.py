@@ -220,13 +220,14 @@ class Check:
 def check_parts(settings: Settings) -> list[Check]:
     """Redis, knowledge and model, each with its finding or its remedy. No secret is in a finding."""
     return [
-        _check("redis", lambda: _check_redis(settings)),
-        _check("knowledge", lambda: _check_knowledge(settings)),
-        _check("model", lambda: make_provider(settings).name),
+        look_at("redis", lambda: _check_redis(settings)),
+        look_at("knowledge", lambda: _check_knowledge(settings)),
+        look_at("model", lambda: make_provider(settings).name),
     ]
 
 
-def _check(part: str, look: Callable[[], str]) -> Check:
+def look_at(part: str, look: Callable[[], str]) -> Check:
+    """One part of `doctor`: what `look` finds, or the fault it raises with its remedy."""
     try:
         return Check(part, True, look())
     except (CheckpointError, NodeError, SettingsError, OSError) as error:
