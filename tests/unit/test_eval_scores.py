@@ -373,3 +373,16 @@ def test_passages_are_found_in_a_store_of_their_own():
 def test_a_report_is_plain_json():
     report = safety.evaluate_rows(SCREENED, lambda _: None)
     assert asdict(report)["tables"][0]["rows"] == [["0.000 (0/1)", "0.000 (0/1)"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("What are the benefits of Policies?", {"benefit", "policy"}),
+        ("那净利润是多少？", {"净利", "利润"}),
+        ("云帆 2023年", {"云帆", "2023", "年"}),
+        ("Why?", set()),
+    ],
+)
+def test_content_words(text, words):
+    assert suggestions.ContentWords().of(text) == words
