@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+CMRC_PASSAGES = 500
 MTRAG_PARTS = ("clapnq", "cloud", "fiqa", "govt")
 
 
@@ -109,12 +110,14 @@ def pooled(tasks: list[Task]) -> dict[str, str]:
 
 
 def read_cmrc(data: Path) -> tuple[dict[str, str], list[Asked]]:
-    """The passages by id, and the questions in their order."""
-    path = data / "cmrc2018" / "dev-first-500.json"
+    """The first 500 passages by id, and their questions in order, of the one JSON file in the folder."""
+    (path,) = (data / "cmrc2018").glob("*.json")
     passages: dict[str, str] = {}
     questions: list[Asked] = []
     for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
+            if len(passages) == CMRC_PASSAGES:
+                return passages, questions
             passages[paragraph["id"]] = paragraph["context"]
             questions += [
                 Asked(
