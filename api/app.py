@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path as File
@@ -40,8 +40,10 @@ from api.leases import LEASE_MS, LeaseKeeper
 from api.ledger import refusal_of
 from api.logs import log_as_json
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
+from api.rejoin import Rejoining, rejoin_router
 from api.summaries import make_ledger
 from api.sweeper import Sweeper
+from api.threads import ThreadParts, threads_router
 from api.tokens import sign_in_of
 from api.turns import Ask, Desk, StreamTurn
 from api.workers import WorkerPool
@@ -140,6 +142,8 @@ def create_app(
     app.include_router(ask_router(assistant, desk.pool))
     app.include_router(contract_router(ContractParts(assistant, desk.pool)))
     parts = ConversationParts(ledger, desk) if ledger else None
+    app.include_router(rejoin_router(Rejoining(assistant, desk, ledger)))
+    app.include_router(threads_router(ThreadParts(assistant, keeper, store)))
     _add_threads(app, assistant, keeper, desk, parts)
     if parts:
         app.include_router(conversations_router(parts))
@@ -217,10 +221,10 @@ def _add_threads(
         return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language)
 
     # A name may hold slashes, so without this a wrong method would be taken for a longer name.
-    for part in ("requests", "window"):
+    for part in ("requests", "window", "checkpoints", "fork"):
         app.add_api_route(
             f"/api/threads/{{thread_id:path}}/{part}",
-            _refuse_method,
+            _refuse_method("POST" if part == "fork" else "GET"),
             methods=["DELETE"],
             include_in_schema=False,
         )
@@ -337,8 +341,11 @@ def _check_message(message: str) -> None:
         raise Refusal("invalid_text", str(error), errors=[{"field": "message", "code": error.code}]) from None
 
 
-async def _refuse_method() -> None:
-    raise Refusal("method_not_allowed", headers={"Allow": "GET"})
+def _refuse_method(allowed: str) -> Callable[[], Awaitable[None]]:
+    async def refuse() -> None:
+        raise Refusal("method_not_allowed", headers={"Allow": allowed})
+
+    return refuse
 
 
 def _require_thread(keeper: LeaseKeeper, thread_id: str) -> None:

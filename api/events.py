@@ -68,10 +68,14 @@ def event_of(number: int, name: str, data: Mapping[str, Any]) -> Event:
 
 
 class Feed:
-    """A run's events, in order, ending with exactly one terminal event."""
+    """A run's events, in order, ending with exactly one terminal event.
 
-    def __init__(self, max_bytes: int = MAX_FEED_BYTES) -> None:
+    `first` counts the events that a reader has had from elsewhere: ours go on from there.
+    """
+
+    def __init__(self, max_bytes: int = MAX_FEED_BYTES, *, first: int = 0) -> None:
         self._max_bytes = max_bytes
+        self._first = first
         self._events: list[Event] = []
         self._bytes = 0
         self._full = False
@@ -83,7 +87,7 @@ class Feed:
         with self._guard:
             if self._ended() or (self._full and name in ("token", "reset")):
                 return
-            event = event_of(len(self._events) + 1, name, data)
+            event = event_of(self._first + len(self._events) + 1, name, data)
             if name == "token" and self._bytes + len(event.wire) > self._max_bytes:
                 self._full = True
                 event = event_of(event.number, "reset", {"reason": "too_long"})
@@ -95,7 +99,7 @@ class Feed:
 
     def after(self, number: int) -> list[Event]:
         with self._guard:
-            return self._events[max(0, number) :]
+            return self._events[max(0, number - self._first) :]
 
     @property
     def ended(self) -> bool:

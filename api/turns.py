@@ -212,6 +212,13 @@ class Desk:
             run.stop()
         return bool(mine) or self._keeper.request_stop(thread_id)
 
+    def run_of(self, request_id: str) -> Run | None:
+        """A run of this process, while its events are kept. Whose it is, is the caller's to check."""
+        return self._runs.get(request_id)
+
+    def is_held(self, thread_id: str) -> bool:
+        return self._keeper.is_held(thread_id)
+
     def erase(self, thread_id: str) -> bool:
         """Delete the thread with everything in it; a run in progress can store nothing more."""
         existed = self._keeper.knows_thread(thread_id) or self._keeper.is_held(thread_id)
@@ -300,7 +307,7 @@ class Desk:
             return self._ledger.shown(stored, run.ask.caller) if self._ledger else stored
         for record in self._assistant.saver.list_requests(run.ask.thread_id):
             if record["request_id"] == run.request_id:
-                return _faded({**record, "thread_id": run.ask.shown_name})
+                return faded({**record, "thread_id": run.ask.shown_name})
         raise _RunVanishedError
 
     def _work(self, run: Run, slot: Slot) -> None:
@@ -482,7 +489,7 @@ def outcome_of(run: Run, result: TurnResult, record: records.Record) -> dict[str
     return stored
 
 
-def _faded(record: records.Record) -> dict[str, Any]:
+def faded(record: records.Record) -> dict[str, Any]:
     """The done event of a request whose text is no longer kept for it: how it ended, from its record."""
     names = ("request_id", "thread_id", "status", "degraded", "error_code", "input_kind", "original_question")
     return {**{name: record[name] for name in names}, "answer": None, "usage": None, "faded": True}
