@@ -4,6 +4,7 @@ Reads the turn, its intent, the pending clarification and `history` (re-authoris
 Writes only `suggestions`.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypedDict
@@ -143,7 +144,7 @@ def reworded(text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent,
     if before["metrics"] and (intent["metrics"] or intent["companies"] or intent["periods"]):
         return names.fact_question(
             intent["companies"] or before["companies"],
-            intent["periods"] or before["periods"],
+            periods_meant(text, intent, before, read_intent) or before["periods"],
             intent["metrics"] or before["metrics"],
         )
     topic = past["question"].rstrip("？?。.!！ ")
@@ -151,6 +152,17 @@ def reworded(text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent,
     if not topic or not rest:
         return None
     return f"关于“{topic}”：{rest}" if intent["language"] == "zh" else f'About "{topic}": {rest}'
+
+
+def periods_meant(text: str, intent: Intent, before: Intent, read_intent: ReadIntent) -> list[str]:
+    """The text's own periods; a half or quarter without a year is one of the year asked about before."""
+    if not before["periods"] or not intent["periods"] or _RELATIVE.search(text):
+        return intent["periods"]
+    return read_intent(text, f"{before['periods'][-1][:4]}-12-31T00:00:00+08:00")["periods"]
+
+
+# Words that count from today, whatever was asked before.
+_RELATIVE = re.compile(r"[去今前本]年|近.{1,2}年|\b(?:last|this|past|previous)\b", re.IGNORECASE)
 
 
 def _company_name(company: Company, language: Language) -> str:

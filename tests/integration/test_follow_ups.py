@@ -146,3 +146,18 @@ def test_a_reply_may_be_wrapped_in_prose_and_too_long_questions_are_dropped() ->
     assert read_reply(wrapped)["standalone_questions"] == ["乙 丙"]
     with pytest.raises(ProviderError):
         read_reply("[1, 2]")
+
+
+@pytest.mark.parametrize(
+    ("vague", "meant"),
+    [
+        ("三季度呢？", "云帆科技股份有限公司2023年第三季度的营业收入是多少？"),
+        ("那2022年呢？", "云帆科技股份有限公司2022年的营业收入是多少？"),
+        ("那去年呢？", "云帆科技股份有限公司2025年的营业收入是多少？"),
+    ],
+)
+def test_a_period_without_a_year_is_of_the_year_asked_about(mode: Mode, vague: str, meant: str) -> None:
+    on = replace(mode("confirm"), clock=lambda: "2026-11-30T10:00:00.000+08:00")
+    say(on, FIRST)
+    asked = say(on, vague)
+    assert asked.clarification["options"][0]["value"] == meant  # type: ignore[index]

@@ -11,7 +11,14 @@ NOW = "2026-12-01T09:00:00.000+08:00"
 
 
 def past(at: str) -> PastTurn:
-    turn: Any = {"turn_id": "", "question": "去年营收", "answer": "a", "kind": "fact", "sources": [], "at": at}
+    turn: Any = {
+        "turn_id": "",
+        "question": "去年营收",
+        "answer": "a",
+        "kind": "fact",
+        "sources": [],
+        "at": at,
+    }
     return turn
 
 
