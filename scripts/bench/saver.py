@@ -150,6 +150,8 @@ def measure_calls(found: Found, contestants: Sequence[Contestant], size: Size) -
     """Single calls: the latest of the long thread, and one task's writes to a checkpoint of their own."""
     latest: Any = {"configurable": {"thread_id": "growing-late"}}
     savers = {each.name: each.saver for each in contestants}
+    for name, saver in savers.items():
+        check_latest(name, saver.get_tuple(latest), 5 * (size.late - 1))
     writes = [("answer", "a" * 200), ("notes", ["a note of thirty characters .."]), ("branch:to:node3", None)]
     still()
     for number in range(size.calls):
@@ -166,6 +168,13 @@ def measure_calls(found: Found, contestants: Sequence[Contestant], size: Size) -
             )
         keep(found, "get_tuple", taken)
         keep(found, "put_writes", written)
+
+
+def check_latest(name: str, kept: Any, notes: int) -> None:
+    """A saver that keeps nothing, or loses something, must not win by it."""
+    found = len(kept.checkpoint["channel_values"]["notes"]) if kept else 0
+    if found < notes:
+        raise RuntimeError(f"{name} gave {found} of at least {notes} notes back: it is not set up rightly")
 
 
 def measure_crowds(found: Found, contestants: Sequence[Contestant], size: Size) -> None:

@@ -100,6 +100,8 @@ def postgres(folder: Path) -> Iterator[Path]:
         "-U",
         "postgres",
         "--locale=C",
+        "-E",
+        "UTF8",
         "--no-sync",
     ]
     subprocess.run(made, check=True, capture_output=True, cwd=folder, **ownership)
