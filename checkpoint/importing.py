@@ -136,16 +136,14 @@ def copy_missing(
     source: BaseCheckpointSaver[Any], target: RedisContextSaver, thread_id: str, places: Listed
 ) -> int:
     """Copy what is not here yet. Returns how many checkpoints were copied."""
-    stored: set[tuple[str, str, object]] = set()
     copied = 0
     for place, listed in places.items():
         config = make_config(thread_id, *place)
         found = read(source, config, listed)
         known = target.get_tuple(config)
         if known is None or is_different(found, known):
-            put(target, thread_id, place[0], found, stored)
+            put(target, thread_id, place[0], found)
             copied += 1
-        stored.update((place[0], *pair) for pair in found.checkpoint["channel_versions"].items())
     return copied
 
 
@@ -162,29 +160,17 @@ def read(source: BaseCheckpointSaver[Any], config: RunnableConfig, listed: Tasks
         )
     tasks = by_task(found)
     longer = {task: writes for task, writes in listed.items() if len(writes) > len(tasks.get(task, ()))}
-    merged = {**tasks, **longer} if longer.keys() <= tasks.keys() else {**listed, **tasks, **longer}
-    return found._replace(pending_writes=[(task, *write) for task in merged for write in merged[task]])
+    merged = [(task, *write) for task, writes in (tasks | longer).items() for write in writes]
+    return found._replace(pending_writes=merged)
 
 
-def put(
-    target: RedisContextSaver,
-    thread_id: str,
-    namespace: str,
-    found: CheckpointTuple,
-    stored: set[tuple[str, str, object]],
-) -> None:
-    checkpoint = found.checkpoint
-    # A channel without a value is new too: an older checkpoint's value must not show through.
-    new: Mapping[str, Any] = {
-        channel: version
-        for channel, version in checkpoint["channel_versions"].items()
-        if (namespace, channel, version) not in stored or channel not in checkpoint["channel_values"]
-    }
+def put(target: RedisContextSaver, thread_id: str, namespace: str, found: CheckpointTuple) -> None:
+    """All channels count as new: one without a value here must not show what an older checkpoint had."""
     parent = id_of(found.parent_config, "checkpoint_id") if found.parent_config else ""
     above: RunnableConfig = {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace}}
     if parent:
         above["configurable"]["checkpoint_id"] = parent
-    config = target.put(above, checkpoint, found.metadata, cast(Any, new))
+    config = target.put(above, found.checkpoint, found.metadata, found.checkpoint["channel_versions"])
     for number, (task_id, writes) in enumerate(by_task(found).items()):
         # The source gives its tasks in their order and not the paths that order them: numbers keep it.
         target.put_writes(config, writes, task_id, f"{number:06}")

@@ -7,7 +7,7 @@ The last two are in requirements/bench.txt:
 import importlib.util
 import operator
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,8 @@ from urllib.parse import quote
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels import DeltaChannel
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.conformance.test_utils import generate_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
@@ -259,6 +260,66 @@ def test_a_lost_part_is_noticed(saver: RedisContextSaver, part: str) -> None:
     with Losing(saver.config) as losing:
         (thread,) = import_threads(source, losing).threads
     assert outcome(thread) == ("t", "failed")
+
+
+class Kept(BaseCheckpointSaver[str]):
+    """A source that gives exactly what it was made with."""
+
+    def __init__(self, *kept: CheckpointTuple, by_id: Sequence[CheckpointTuple] | None = None) -> None:
+        super().__init__()
+        self.kept, self.by_id = kept, kept if by_id is None else by_id
+
+    def list(self, config: Any, **_: Any) -> Iterator[CheckpointTuple]:
+        yield from reversed(self.kept)
+
+    def get_tuple(self, config: Any) -> CheckpointTuple | None:
+        wanted = config["configurable"]["checkpoint_id"]
+        return next((each for each in self.by_id if each.checkpoint["id"] == wanted), None)
+
+
+def made(id_: str, values: dict[str, Any], versions: dict[str, Any], *writes: Any) -> CheckpointTuple:
+    checkpoint: Any = generate_checkpoint(checkpoint_id=id_, channel_values=values, channel_versions=versions)
+    return CheckpointTuple(in_thread("t"), checkpoint, {"step": 1}, None, list(writes))
+
+
+def read_back(saver: Any, id_: str) -> Any:
+    return saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": id_}})
+
+
+def test_a_channel_without_a_value_does_not_get_an_older_one(saver: RedisContextSaver) -> None:
+    source = Kept(made("1", {"a": "old"}, {"a": "v1"}), made("2", {}, {"a": "v1"}))
+    assert import_threads(source, saver).is_complete
+    assert read_back(saver, "1").checkpoint["channel_values"] == {"a": "old"}
+    assert read_back(saver, "2").checkpoint["channel_values"] == {}
+
+
+def test_tasks_keep_their_order_and_tuples_may_become_lists(saver: RedisContextSaver) -> None:
+    source = Kept(made("1", {"a": (1, 2)}, {"a": "v1"}, ("y", "b", (3,)), ("x", "b", 4)))
+    assert import_threads(source, saver).is_complete
+    assert read_back(saver, "1").checkpoint["channel_values"] == {"a": [1, 2]}
+    assert read_back(saver, "1").pending_writes == [("y", "b", [3]), ("x", "b", 4)]
+
+
+def test_writes_come_from_whichever_way_gives_more(saver: RedisContextSaver) -> None:
+    listed = made("1", {}, {}, ("x", "b", 1), ("x", "c", 2), ("y", "b", 3))
+    by_id = made("1", {}, {}, ("x", "b", 1), ("z", "b", 4))
+    assert import_threads(Kept(listed, by_id=[by_id]), saver).is_complete
+    found = read_back(saver, "1").pending_writes
+    assert sorted(found) == [("x", "b", 1), ("x", "c", 2), ("y", "b", 3), ("z", "b", 4)]
+
+
+def test_two_values_under_one_version_fail_the_thread(saver: RedisContextSaver) -> None:
+    """Two branches of a source that counts its versions by bare numbers."""
+    source = Kept(made("1", {"a": "left"}, {"a": 1}), made("2", {"a": "right"}, {"a": 1}))
+    (thread,) = import_threads(source, saver).threads
+    assert outcome(thread) == ("t", "failed")
+    assert "values" in str(thread.problem)
+
+
+def test_a_checkpoint_that_leaves_meanwhile_fails_the_thread(saver: RedisContextSaver) -> None:
+    (thread,) = import_threads(Kept(made("1", {}, {}), by_id=[]), saver).threads
+    assert outcome(thread) == ("t", "failed")
+    assert "left the source" in str(thread.problem)
 
 
 def test_delta_channels_come_over(saver: RedisContextSaver) -> None:
