@@ -88,7 +88,7 @@ def import_thread(
         return ImportedThread(thread_id, "in use", 0, problem)
     try:
         copied = copy_missing(source, target, thread_id, places)
-    except (CannotRestoreError, BadRequestError, TypeError, ValueError) as fault:
+    except (TypeError, ValueError) as fault:
         target.prune([thread_id], strategy="delete")
         return ImportedThread(thread_id, "failed", 0, f"{type(fault).__name__}: {fault}")
     if difference := find_difference(source, target, thread_id, places):

@@ -26,6 +26,7 @@ from test_foreign_readers import record
 
 from checkpoint import CheckpointUnavailable, ConfigError, ContextConfig, RedisContextSaver
 from checkpoint.importing import ImportedThread, find_threads, import_threads, open_redis_stack
+from checkpoint.layout import context_key
 
 Source = BaseCheckpointSaver[Any]
 
@@ -207,6 +208,20 @@ def test_a_thread_that_went_on_here_is_left_alone(source: Source, saver: RedisCo
     assert outcome(thread) == ("t", "in use")
     assert thread.problem
     assert history(saver, "t") == mine
+
+
+def test_a_damaged_thread_here_is_left_as_it_is(saver: RedisContextSaver, redis_client: Any) -> None:
+    begin(source := InMemorySaver(), "t")
+    import_threads(source, saver)
+    key = context_key(saver.config.key_prefix, "t")
+    redis_client.hset(
+        key, next(f for f in redis_client.hkeys(key) if f.startswith(b"cv")), b"\x01\x07msgpack\xc1"
+    )
+    before = redis_client.hgetall(key)
+    (thread,) = import_threads(source, saver).threads
+    assert outcome(thread) == ("t", "in use")
+    assert "damaged" in str(thread.problem)
+    assert redis_client.hgetall(key) == before
 
 
 @dataclass
