@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from integration.door import WAIT_SECONDS, Door, open_door
+from integration.door import WAIT_SECONDS, Door, open_door, until
 
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.store import open_store
@@ -38,6 +38,7 @@ class Model:
     holds: bool = False  # waits until `go` when its first sentence has left
     waiting: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
+    go_file: Path | None = None  # the same for another process to give: there once it exists
 
     def stream(self, prompt: Prompt) -> Iterator[Generated]:
         self.prompts.append(prompt)
@@ -56,8 +57,14 @@ class Model:
             if place == 1 and fault == "dies":
                 raise ProviderError("the connection was reset")
             if place == 1 and self.holds:
-                self.waiting.set()
-                self.go.wait(WAIT_SECONDS)
+                self._wait()
+
+    def _wait(self) -> None:
+        self.waiting.set()
+        if self.go_file:
+            until(self.go_file.exists)
+        else:
+            self.go.wait(WAIT_SECONDS)
 
     def shown(self) -> str:
         """All text of all prompts."""
