@@ -299,6 +299,35 @@ def prune(
     _print_data(receipt.to_json(), as_json=as_json)
 
 
+@app.command("import-threads")
+def import_threads(
+    source_url: Annotated[str, typer.Argument(help="Server that langgraph-checkpoint-redis wrote to.")],
+    thread: Annotated[list[str] | None, typer.Option("--thread", "-t", help="Only these threads.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the threads of langgraph-checkpoint-redis into ours, verified; run it again to go on."""
+    from dataclasses import asdict
+
+    from checkpoint import RedisContextSaver
+    from checkpoint.importing import import_threads as run_import
+    from graph.settings import load_settings
+
+    try:
+        from langgraph.checkpoint.redis import RedisSaver
+    except ImportError:
+        raise typer.BadParameter(
+            "langgraph-checkpoint-redis is not installed: install business-assistant[redis-stack]."
+        ) from None
+    with (
+        RedisSaver.from_conn_string(source_url) as source,
+        RedisContextSaver(load_settings().context) as target,
+        _progress() as progress,
+    ):
+        report_ = run_import(source, target, thread_ids=thread, progress=progress)
+    _print_data(asdict(report_), as_json=as_json)
+    raise typer.Exit(0 if report_.is_complete else FAILED)
+
+
 @app.command("export-contract")
 def export_contract(
     folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path("contract"),
