@@ -75,9 +75,8 @@ def test_a_fork_sees_the_turns_of_its_branch_only(assistant: Assistant, model: M
     forked = ask_at(assistant, second, OTHER_NARRATIVE)
     assert questions_in(forked) == [*QUESTIONS[:2], OTHER_NARRATIVE]
     (prompt,) = model.prompts
-    assert [message.content for message in prompt.messages if message.role == "user"][:-1] == list(
-        QUESTIONS[:2]
-    )
+    asked = [message.content for message in prompt.messages if message.role == "user"]
+    assert asked[:-1] == list(QUESTIONS[:2])
     assert not [question for question in QUESTIONS[2:] if question in model.shown()]
     main_end = end_of(assistant, QUESTIONS[4])["configurable"]["checkpoint_id"]
     assert state_of(assistant, checkpoint_id=main_end) == main
@@ -103,9 +102,8 @@ def test_turns_after_a_fork_move_its_head(assistant: Assistant) -> None:
         parent = at.parent_config
         at = by_id[parent["configurable"]["checkpoint_id"]] if parent else None
     assert third["configurable"]["checkpoint_id"] in passed
-    assert not {
-        end_of(assistant, question)["configurable"]["checkpoint_id"] for question in QUESTIONS[3:]
-    } & {*passed}
+    left = {end_of(assistant, question)["configurable"]["checkpoint_id"] for question in QUESTIONS[3:]}
+    assert not left & set(passed)
 
 
 def test_an_edited_state_starts_a_branch_from_there(assistant: Assistant) -> None:
