@@ -66,7 +66,8 @@ _ZH = (
     r"(?:你现在|从现在(?:起|开始)你?|接下来你|现在开始你|假装[你您]|假设[你您]|想象[你您]|请?你?扮演"
     r"|你[将要]扮演|充当)"
     rf"[^。?!]{{0,16}}{_FREE}",
-    r"(?:你|请|现在|立即|马上|^)[^。?!]{0,6}(?:进入|切换到?|启用|开启|激活)[^。?!]{0,4}"
+    r"(?:你|请|现在|立即|马上|^)[^。?!]{0,6}(?<!怎么)(?<!如何)(?<!怎样)(?:进入|切换到?|启用|开启"
+    r"|激活)[^。?!]{0,4}"
     r"(?:开发者|调试|上帝|越狱|无限制|管理员|维护|dan)模式",
     r"(?:假装|假设|当作|就当|视为|默认)(?:我|本人)(?:是|有|拥有|具有)[^。?!]{0,6}"
     r"(?:管理员|超级用户|最高权限|全部权限|所有权限|开发者)",
@@ -91,6 +92,78 @@ _ZH = (
     r"(?:新的?|以下)(?:系统)?指令(?::|(?:优先|覆盖|取代|生效|如下))"
     r"|(?:不管|无论)(?:系统|之前|你)[^。?!]{0,8}(?:怎么说|说什么|指令|规定|设定)[^。?!]{0,4}(?:都|,)",
 )
+
+# Whoever asks how a thing is done is not ordering it.
+_NOT_HOW = r"(?<!怎么)(?<!如何)(?<!怎样)(?<!可以)(?<!能否)(?<!需要)"
+_CLAUSE = r"(?:^|[,。!?;:]|请|你|您|现在|立即|马上|立刻|直接|帮我|先|并|然后)"
+_YOU = r"[你您](?!们|知道|说|看|觉得|认为|好|能(?!不)|可)"
+_POWERS = (
+    r"(?:管理员|超级用户|最高权限|全部权限|所有权限|root|sudo|开发者"
+    r"|黑客|越狱|上帝|dan\b|(?:无|没有)(?:任何)?(?:审查|限制|约束))"
+)
+_MODE = r"(?:开发者?|调试|上帝|越狱|无限制|无审查|管理员|超级用户|特权|后台|dan|root|debug|sudo)模式"
+_ROLES_ZH = (
+    rf"(?:假装|装作|假扮|扮演|模拟成?|伪装成|充当)(?!什么|怎样|何种)[^。?!,]{{0,8}}{_POWERS}(?!是?什么|吗)",
+    rf"[你您](?:现在|从现在起|将|就|已经?|暂时|以后)*(?:是|变成|成为|升级为"
+    rf"|化身为?)[^。?!,]{{0,6}}{_POWERS}(?!吗|么|还是)",
+    rf"(?:把|将|拿)(?:我|你|自己|你自己)(?:当作|当成|视为|设为|看作|看成|提升为)[^。?!,]{{0,6}}{_POWERS}",
+    rf"{_NOT_HOW}(?:作为|以|使用|用|凭)(?:超级用户|超级管理员|系统管理员|管理员|最高权限|root)的?(?:身份"
+    rf"|权限|名义|模式)?"
+    r"[,]?(?:来|去|直接|,)*(?:回答|执行|显示|列出|读取|输出|访问|给我|告诉我|命令|要求你|我要求|我命令)",
+    rf"(?:授予|赋予|给予)(?:我|自己|你自己)[^。?!,]{{0,6}}{_POWERS}",
+    rf"{_NOT_HOW}(?:(?<=请)|(?<=你)|(?<=[,。!;:])|^|(?<=现在)|(?<=立即)|(?<=马上))(?:进入|切换[到为成]?"
+    rf"|启用|开启|激活|打开|启动|使用|用)"
+    rf"[^。?!,]{{0,2}}{_MODE}(?!的|需|要|后|怎|是|有|会|吗|失败)",
+    rf"{_MODE}(?:现在)?已经?(?:开启|启动|激活|生效|打开)(?!吗|怎|还|但)|在?{_MODE}(?:下|里|中)[,]?(?:你"
+    rf"|请|回答|告诉|输出)",
+    r"(?:请|让|给)?[你您](?:自己)?(?:现在|已经?|可以|被)?越狱|(?:让|给)自己越狱|越狱(?:后的|版的?"
+    r"|状态的?)(?:你|ai|助手|模型)",
+)
+_BARS = (
+    r"(?:审查|过滤器?|护栏|防护|审核机制|安全机制|安全策略"
+    r"|安全规则|访问控制|权限(?:检查|校验|控制|限制|验证)?|限制|约束|封印)"
+)
+_FREED_ZH = (
+    rf"{_YOU}[^。?!,]{{0,8}}(?:不受|不再受|没有|不存在|不用受)(?:任何|一切|什么)?的?(?:限制|约束|审查"
+    rf"|管束|束缚)",
+    rf"{_YOU}[^。?!,]{{0,8}}(?:不用|不必|无需|不需要|不再|不要|别)再?(?:遵守|遵循|遵从|服从|理会)",
+    r"(?:不受|没有|毫无|不带|不加|无)(?:任何|一切)?(?:限制|约束|审查|过滤|顾忌|保留)的?(?:情况下|状态下"
+    r"|方式)?[地的,]?"
+    r"(?:回答|回复|告诉我|说出|输出|作答|讲)",
+    rf"{_CLAUSE}(?:解除|取消|关闭|关掉|去掉|绕过|绕开|跳过|突破|破解|移除|停用|禁用|停止|屏蔽)(?:掉|一下)?"
+    rf"(?:所有|一切|任何|全部|[你您]的?|对我的?|自身的?|那些|这些)*的?(?:内容|安全|敏感词|道德|伦理|访问"
+    rf"|合规|输出|回答)?的?{_BARS}"
+    r"(?=[,。!;]|$|并|然后|再|直接|告诉|回答|输出|给我|把)",
+    r"(?:不要|不用|别|无需|不必|不需要|停止|不再)再?(?:去)?(?:遵守|遵循|遵从|服从|执行|理会|受)[^。?!,]{0,4}"
+    r"(?:[你您](?:的|们?自己)|给[你您]|对[你您])[^。?!,]{0,8}(?:规则|规定|限制|约束|准则|政策|策略|守则"
+    r"|要求|原则)",
+    r"(?:^|[。!,;])(?:请|现在|从现在起)?(?:不要|别|停止)再?(?:遵守|遵循|遵从|服从)(?!了?[吗么])",
+    r"(?:假装|假设|就当|当作|视作|装作)[^。?!,]{0,6}(?:没有|不存在)[^。?!,]{0,6}(?:权限|限制|规则|审查"
+    r"|约束|访问控制)",
+    r"(?:就当|当作|假装|假设|视作)(?:所有|一切)?的?(?:权限|限制|规则|审查|约束"
+    r"|访问控制)[^。?!,]{0,4}(?:不存在|没有)",
+    r"(?:权限|限制|规则|审查|约束)(?:都|全)?(?:当作?|当成|假装|视为)(?:它?不存在|没有|无效)",
+)
+_LEAK_ZH = (
+    rf"{_NOT_HOW}(?:重复|复述|背诵|逐字|原样|照抄|打印|输出|贴出)[^。?!,]{{0,8}}(?:上面|以上|上文|前面"
+    rf"|之前|上述|对话开头|最开头)的?"
+    r"(?:所有|全部|一切|那段|那些|系统|每一?[个句])*的?(?:内容|文字|文本|话|字|信息|一切|所有|全部|东西"
+    r"|消息)",
+    r"(?:把|将)(?:上面|以上|上文|前面|之前|对话开头)[^。?!,]{0,8}(?:原样|逐字|一字不[漏差改]|原封不动"
+    r"|完整地?复述|重复)",
+    r"[你您](?:在?(?:一开始|最初|最先|开头|对话前|之前))?(?:所)?(?:收到|接到|得到|拿到|看到|读到|被告知)的?"
+    r"(?:第一[段条句个]|最早|最初|最前|开头|首[段条句]|所有(?:话|文字|内容|信息)|全部(?:话|文字|内容|信息))",
+    r"[你您]的?(?:最初|初始|原始|预设|内置|底层|后台|出厂|隐藏)的?(?:设定|指令|提示|规则|配置|消息|对话"
+    r"|设置|身份|要求)",
+    r"(?:在)?我(?:说话|提问|发言|开口|发消息|问你|来)?(?:之前|以前|前)[^。?!]{0,8}(?:跟|对|给|和|告诉"
+    r"|交代)[了过]?[你您]"
+    r"[^。?!]{0,6}(?:什么|哪些|啥)",
+    r"(?:谁|开发者|公司|管理员|他们|系统|老板|主人)(?:给|跟|对|向|告诉|要求|命令"
+    r"|交代)[了过]?[你您][^。?!,]{0,8}"
+    r"(?:什么|哪些|啥)样?的?(?:规则|指令|指示|要求|限制|设定|约束|提示|命令)",
+    r"[你您]不(?:能|可以|许|准|允许)(?:说|透露|告诉(?:我|别人))的(?:是什么|内容|有哪些|东西|秘密|规则)",
+)
+
 
 # --- English ---
 
@@ -169,4 +242,79 @@ _EN = (
     r"\b(?:ignoring|regardless of|despite|bypassing|without checking) (?:my |the |any )?(?:permissions?"
     r"|access)",
 )
-_PATTERNS = tuple(re.compile(pattern) for pattern in (*_ZH, *_EN))
+_CLAUSE_EN = (
+    r"(?:(?:^|[,.;:!?] ?)(?:please |now |just |and |then |so |kindly |from now on,? )*"
+    r"|\b(?:please|now|you (?:must|should|will|shall)|let's|you to|and then) )"
+)
+_POWERS_EN = (
+    r"(?:admin(?:istrator)?s?|root|super ?user|sudo|developer mode|dan|hacker|unrestricted|jailbroken"
+    r"|uncensored|unfiltered|evil"
+    r"|god mode|system operator|security officer)\b"
+)
+_MODE_EN = r"(?:developer|god|dan|jailbreak|debug|sudo|root|admin|maintenance|unrestricted|unfiltered) mode"
+_BARS_EN = (
+    r"(?:filters?|censorship|guardrails?|safeguards?|safety|moderation|restrictions|limitations"
+    r"|(?:content|safety|security) "
+    r"(?:polic(?:y|ies)|checks?|rules)|access (?:checks?|controls?|rules)|permission(?:s| checks?)|rules)\b"
+)
+_ROLES_EN = (
+    rf"{_CLAUSE_EN}(?:pretend|act|behave|respond|answer|reply|imagine|assume|suppose|role-?play|play|pose"
+    rf"|speak|simulate|operate)\b"
+    r"(?: (?:to be|that|as|like|if|though|the (?:role|part) of|you|you're|you are|i am|i'm|we are|were"
+    r"|being|are))+"
+    rf" (?:an? |the |my |our )?(?:\w+ )?{_POWERS_EN}",
+    rf"\b(?:treat|consider|regard|see) me as\b[^.?!]{{0,12}}\b{_POWERS_EN}",
+    rf"\byou(?:'re| are) (?:now |hereby )(?:running |operating |working )?(?:in |as |with )?(?:an? "
+    rf"|the )?(?:\w+ )?{_POWERS_EN}",
+    r"\b(?:grant|give) (?:me|yourself) (?:\w+ )?(?:admin\w*|root|unrestricted|full) (?:access|rights"
+    r"|privileges|permissions)"
+    r" (?:and|to all|to every|now)",
+    rf"\b{_MODE_EN} (?:is |has been )?(?:now )?(?:on|enabled|activated|active|engaged|unlocked)\b"
+    rf"|\b(?:you(?:'re| are)|respond|answer|reply|operate) (?:now )?in {_MODE_EN}\b",
+    r"\bas (?:if|though) (?:there (?:were|was|are|is)|you (?:had|have)|i (?:had|have)) no\b[^.?!]{0,16}"
+    r"\b(?:controls?|permissions?|rules|restrictions|limits|filters?|polic(?:y|ies)|safeguards?)\b",
+)
+_FREED_EN = (
+    r"\b(?:answer|respond|reply|speak|talk)\b[^.?!]{0,30}\b(?:without|with no|free of|free from"
+    r"|ignoring)(?: any| all| the| your)*"
+    rf" (?:\w+ )?{_BARS_EN}",
+    r"\b(?:tell|show|give) me\b[^.?!]{0,40}\b(?:without|with no|ignoring)(?: any| all| the| your)*"
+    r" (?:\w+ )?(?:filters?|censorship|guardrails?|safeguards?|permission checks?|access (?:checks?"
+    r"|controls?))\b",
+    rf"{_CLAUSE_EN}(?:bypass|circumvent|skip|lift|disable|override|suspend|evade|defeat|get around"
+    rf"|turn off|switch off)"
+    rf" (?:(?:all|any|every|the|your|these|those|this|of) )*(?:\w+ )?{_BARS_EN}",
+    rf"{_CLAUSE_EN}(?:ignore|disregard|forget|drop|break|remove) (?:about )?(?:(?:all|any"
+    rf"|every) )*(?:of )?(?:your|those|any|all)"
+    rf" (?:\w+ )?{_BARS_EN}(?! (?:on|for|in|from|about)\b)",
+    r"\b(?:rules|restrictions|polic(?:y|ies)|guidelines|limits|permissions|filters)\b[^.?!]{0,12}"
+    r"\b(?:(?:do|does) not|don't|doesn't|no longer) (?:apply|bind|matter)(?: to)? (?:to )?you\b",
+    r"\byou(?:'re| are| have been) (?:now |hereby )?(?:free|released|liberated|exempt|unshackled) (?:of"
+    r"|from)\b",
+    r"\byou (?:don't|do not|no longer) (?:have to|need to) (?:follow|obey|respect|comply with|check"
+    r"|honou?r) (?:any|your|those|these)\b",
+)
+_LEAK_EN = (
+    r"\b(?:repeat|recite|print|output|echo|copy|reproduce|dump|reveal|paste|quote|write out"
+    r"|spell out)\b[^.?!]{0,16}"
+    r"\b(?:everything|all|text|words|lines?|content|messages?|whatever|what)\b[^.?!]{0,16}"
+    r"\b(?:above|before (?:this|my|your)|preceding|prior to (?:this|my)|came before)\b",
+    r"\b(?:above|before|preceding|prior to) (?:your|my) (?:very )?first (?:message|reply|answer|question"
+    r"|turn)\b",
+    r"\b(?:repeat|recite|print|output|echo|copy|reproduce|dump|reveal|paste|quote|show|tell|give"
+    r"|translate|summari[sz]e)\b[^.?!]{0,24}"
+    r"\byour (?:own )?(?:initial|very first|original|opening|starting|hidden|secret|built-in|underlying)"
+    r" (?:prompt|instructions?|messages?|setup|context|brief|configuration|settings?|rules)\b",
+    r"\bwhat (?:have|had) you been (?:told|instructed|given|asked)\b"
+    r"|\bwhat (?:did|do|does) (?:they|your (?:developers?|creators?|makers?|operators?|owners?)"
+    r"|the (?:developers?|admins?))"
+    r" (?:tell|instruct|ask|order|say to) you\b",
+    r"\bhow (?:were|have) you (?:been )?(?:configured|instructed|prompted|programmed)\b"
+    r"|\b(?:which|what) (?:rules|orders|restrictions|guidelines) (?:were|have|are) you (?:been )?(?:given"
+    r"|told|under)\b",
+    r"\b(?:what|everything|anything) (?:that )?(?:comes|came|was (?:said|written)"
+    r"|is written) before (?:this|my)(?: first)? "
+    r"(?:message|question|conversation)\b",
+)
+_FAMILIES = (_ZH, _ROLES_ZH, _FREED_ZH, _LEAK_ZH, _EN, _ROLES_EN, _FREED_EN, _LEAK_EN)
+_PATTERNS = tuple(re.compile(pattern) for family in _FAMILIES for pattern in family)
