@@ -2,16 +2,19 @@
 
 from contextlib import ExitStack
 
+import pytest
+
 from scripts.bench.contestants import open_all
 from scripts.bench.report import report
 from scripts.bench.saver import Size, count_turn, run
 from scripts.bench.turns import growing_graph
 
 
+@pytest.mark.long
 def test_a_small_run_measures_every_figure_of_those_that_are_here() -> None:
-    found = run(["ours", "floor", "memory", "plainredis"], Size(late=12, turns=2, calls=3, crowds=1))
-    assert {"ours", "floor", "memory"} <= found.counts.keys()
-    assert found.counts.keys() | found.missing.keys() == {"ours", "floor", "memory", "plainredis"}
+    found = run(["ours", "plainredis"], Size(late=12, turns=1, calls=2, crowds=1))
+    assert "ours" in found.counts
+    assert found.counts.keys() | found.missing.keys() == {"ours", "plainredis"}
     for figure, rounds in found.rounds.items():
         assert rounds, figure
         assert all(each.keys() == found.counts.keys() for each in rounds), figure
