@@ -39,13 +39,18 @@ from api.identity import caller_of, check_bind, thread_of
 from api.leases import LEASE_MS, LeaseKeeper
 from api.ledger import refusal_of
 from api.logs import log_as_json
+from api.metrics import CONTENT_TYPE as METRICS_TYPE
+from api.metrics import Metrics
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
 from api.rejoin import Rejoining, rejoin_router
 from api.summaries import make_ledger
 from api.sweeper import Sweeper
 from api.threads import ThreadParts, threads_router
 from api.tokens import sign_in_of
+from api.tracing import exporting_spans
+from api.turnlog import turn_log
 from api.turns import Ask, Desk, StreamTurn
+from api.watch import Watch
 from api.workers import WorkerPool
 from checkpoint.conversations.errors import ConversationStoreError
 from checkpoint.conversations.store import ConversationStore, open_store
@@ -102,7 +107,7 @@ def create_app(
     `store` keeps the conversations; without one nothing is stored but the threads. `client` is the Redis
     client for the leases; by default the saver's own.
     """
-    config = assistant.saver.config
+    config, metrics = assistant.saver.config, Metrics()
     keeper = LeaseKeeper(
         assistant.saver.wire.client if client is None else client,
         prefix=config.key_prefix,
@@ -116,6 +121,7 @@ def create_app(
         run_turn=run_turn,
         stop_on_disconnect=assistant.settings.on_disconnect == "stop",
         ledger=ledger,
+        turn_log=turn_log(assistant.settings, metrics),
     )
 
     @asynccontextmanager
@@ -135,9 +141,11 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # these pages load scripts from elsewhere; /openapi.json has it all
         redoc_url=None,
+        # The framework's own spans carry paths and queries, which can name conversations; ours do not.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
-    app.state.sign_in = sign_in_of(assistant.settings)
+    app.state.sign_in, app.state.metrics = sign_in_of(assistant.settings), metrics
     _add_chat(app, desk)
     app.include_router(ask_router(assistant, desk.pool))
     app.include_router(contract_router(ContractParts(assistant, desk.pool)))
@@ -147,10 +155,11 @@ def create_app(
     _add_threads(app, assistant, keeper, desk, parts)
     if parts:
         app.include_router(conversations_router(parts))
-    _add_health(app, assistant, keeper)
+    _add_health(app, assistant, keeper, metrics)
     _add_page(app)
     _add_problems(app)
     app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id)
+    app.add_middleware(Watch, metrics=metrics)
     return app
 
 
@@ -240,7 +249,7 @@ def _add_threads(
         return Response(status_code=204)
 
 
-def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper) -> None:
+def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, metrics: Metrics) -> None:
     @app.get("/health/live", summary="The process lives; touches no service")
     async def live() -> Live:
         return Live()
@@ -251,6 +260,15 @@ def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper) -> None
         is_up = all(part["up"] for part in parts.values())
         response.status_code = 200 if is_up else 503
         return Ready(status="ok" if is_up else "down", parts=parts)
+
+    @app.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+        summary="Counts and times for Prometheus",
+    )
+    async def exposed() -> Response:
+        return Response(await run_in_threadpool(metrics.exposition), media_type=METRICS_TYPE)
 
     @app.get("/version")
     async def version() -> Version:
@@ -268,6 +286,7 @@ def _add_page(app: FastAPI) -> None:
 def _add_problems(app: FastAPI) -> None:
     def reply(request: Request, refusal: Refusal) -> Response:
         origin = origin_of(request)
+        request.scope["state"]["refusal"] = refusal.code
         log_refusal(refusal, origin)
         return problem_response(refusal, request_id=origin.request_id, instance=origin.path)
 
@@ -419,6 +438,10 @@ def serve(
 ) -> None:
     """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
     check_bind(host, sign_in=settings.has_sign_in)
-    with open_store(settings.conversations) as store, open_assistant(settings) as assistant:
+    with (
+        exporting_spans(settings),
+        open_store(settings.conversations) as store,
+        open_assistant(settings) as assistant,
+    ):
         log_as_json(assistant.clock)
         make_server(create_app(assistant, store=store), host, port, announce=announce).run()

@@ -28,7 +28,7 @@ from checkpoint.conversations.rows import Conversation, StoredMessage
 from checkpoint.conversations.sources import MaySee, language_of, show
 from checkpoint.conversations.store import MOST_ROWS, ConversationStore
 from checkpoint.requests import shanghai_time
-from graph.run import BadTextError, check_text, clarification_shown, config_for
+from graph.run import BadTextError, check_text, clarification_shown, config_for, stored_values
 from nodes.contracts import Caller
 from nodes.gate import GateReads, is_open
 
@@ -418,7 +418,7 @@ def open_turn(parts: ConversationParts, held: Conversation, thread_id: str) -> O
         request_id = waiting[-1].request_id if waiting else None
         question = waiting[-1].content if waiting else None
         return OpenTurn(state="running", request_id=request_id, original_question=question)
-    state = parts.ledger.assistant.graph.get_state(config_for(thread_id)).values
+    state = stored_values(parts.ledger.assistant.graph, config_for(thread_id))
     if not is_open(cast(GateReads, state)):
         return None
     question, pending = state["turn"]["original_question"], state.get("clarification")

@@ -116,6 +116,7 @@ class _Reply:
     async def refuse(self, refusal: Refusal, scope: Scope, receive: Receive) -> None:
         """Nothing can be said once a response has begun; the server then closes the connection."""
         if not self._has_begun:
+            scope["state"]["refusal"] = refusal.code
             log_refusal(refusal, self._origin)
             response = problem_response(
                 refusal, request_id=self._origin.request_id, instance=self._origin.path

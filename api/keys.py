@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
@@ -168,8 +169,12 @@ def fetch_document(url: str) -> bytes:
     is_here = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
     opener = build_opener(_NoRedirect(), ProxyHandler({} if is_here else None))
     request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - an operator's http(s) address
-    with opener.open(request, timeout=FETCH_TIMEOUT_SECONDS) as answer:
-        document: bytes = answer.read(MAX_DOCUMENT_BYTES + 1)
+    try:
+        with opener.open(request, timeout=FETCH_TIMEOUT_SECONDS) as answer:
+            document: bytes = answer.read(MAX_DOCUMENT_BYTES + 1)
+    except HTTPError as refused:
+        refused.close()  # it holds the connection
+        raise
     if len(document) > MAX_DOCUMENT_BYTES:
         raise ValueError("the key set is too large")
     return document

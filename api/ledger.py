@@ -30,7 +30,7 @@ from checkpoint.conversations.rows import Conversation, Owner, Question, Reply, 
 from checkpoint.conversations.sources import MaySee, language_of, remembering, show
 from checkpoint.conversations.store import ConversationStore
 from graph.compose import Assistant
-from graph.run import TurnResult, config_for, result_of
+from graph.run import TurnResult, config_for, result_of, stored_values
 from nodes.contracts import Caller
 
 STEPS_SEARCHED = 200  # of a thread's newest, for the outcome of a request that is no longer its last
@@ -169,7 +169,7 @@ class Ledger:
 
     def _result(self, thread_id: str, request_id: str) -> TurnResult | None:
         config = config_for(thread_id)
-        newest = self.assistant.graph.get_state(config).values
+        newest = stored_values(self.assistant.graph, config)
         if not newest:
             return None
         if (newest.get("outcome") or {}).get("message_id") == request_id:

@@ -26,7 +26,7 @@ from checkpoint.conversations.forking import find_request
 from checkpoint.errors import CheckpointUnavailable
 from checkpoint.requests import RequestRecord
 from graph.compose import Assistant
-from graph.run import config_for
+from graph.run import config_for, stored_values
 from nodes.contracts import Caller
 
 POLL_SECONDS = 0.5
@@ -110,7 +110,7 @@ class Rejoining:
         """The `done` event of an ended request, from the thread, the database or the record; else None."""
         found = self.look_up(caller, run.request_id, name)
         ids = ids_of(found.entry, found.entry.answer) if found.entry else {}
-        state = self.assistant.graph.get_state(config_for(found.thread_id)).values
+        state = stored_values(self.assistant.graph, config_for(found.thread_id))
         result = result_in(state, run.request_id)
         record = found.record
         if result and record and record["status"] != "running":

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,13 +27,24 @@ from api.edge import Origin
 from api.events import Feed
 from api.leases import Claim, ClaimedError, Lease, LeaseKeeper, ThreadBusyError
 from api.ledger import Entry, Ledger, refusal_of
+from api.metrics import Metrics
 from api.problems import Refusal, problem_body
+from api.turnlog import TurnLog
 from api.workers import Slot, WorkerPool
 from checkpoint.conversations.errors import ConversationNotFoundError, ConversationStoreError
 from checkpoint.conversations.rows import Question
 from checkpoint.errors import CheckpointUnavailable, LeaseLostError
 from graph.compose import Assistant
-from graph.run import ResetEvent, StageEvent, TokenEvent, TurnEvent, TurnResult, config_for, stream_turn
+from graph.run import (
+    ResetEvent,
+    StageEvent,
+    TokenEvent,
+    TurnEvent,
+    TurnResult,
+    config_for,
+    stored_values,
+    stream_turn,
+)
 from nodes.contracts import Caller, Request
 
 STOP = "stop"  # the drain reason that closes the turn; every other reason leaves it to be retried
@@ -172,7 +184,9 @@ class Desk:
         run_turn: StreamTurn = stream_turn,
         stop_on_disconnect: bool = False,
         ledger: Ledger | None = None,
+        turn_log: TurnLog | None = None,
     ) -> None:
+        self._turn_log = turn_log or TurnLog(token_bytes(32), Metrics())
         self._assistant = assistant
         self._keeper = keeper
         self.pool = pool
@@ -315,6 +329,7 @@ class Desk:
         run.began, run.started_at = time.monotonic(), self._assistant.clock()
         ending = run.error("internal_error")
         refusal: Exception | None = None
+        self._turn_log.metrics.begin("turns_running")
         try:
             ending = self._process_leased(run)
         except (ThreadBusyError, ClaimedError, CheckpointUnavailable, LeaseLostError) as error:
@@ -329,6 +344,7 @@ class Desk:
 
     def _finish(self, run: Run, slot: Slot, ending: Ending, refusal: Exception | None) -> None:
         slot.release()
+        self._turn_log.metrics.end("turns_running")
         run.ended = time.monotonic()
         if not run.accepted.done():
             self._runs.drop(run)
@@ -375,7 +391,7 @@ class Desk:
         except ConversationStoreError as error:
             # The thread has the answer; the same message sent again, or the next read, saves it.
             return run.error(refusal_of(error).code)
-        log.info("request_ended", request_id=run.request_id, **_logged(record))
+        self._turn_log.ended(record, result, {**ids, **_summary_of(entry)})
         stored = {**outcome_of(run, result, record), **ids}
         if lease.claim:
             lease.conclude(self._encode(stored))
@@ -456,7 +472,7 @@ class Desk:
         return takeover.finished_result(self._state(run), run.request_id)
 
     def _state(self, run: Run) -> dict[str, Any]:
-        return dict(self._assistant.graph.get_state(config_for(run.ask.thread_id)).values)
+        return stored_values(self._assistant.graph, config_for(run.ask.thread_id))
 
     def _encode(self, stored: dict[str, Any]) -> bytes:
         """With the saver's own serializer, so that a stored answer is as protected as the thread itself."""
@@ -495,6 +511,11 @@ def faded(record: records.Record) -> dict[str, Any]:
     return {**{name: record[name] for name in names}, "answer": None, "usage": None, "faded": True}
 
 
+def _summary_of(entry: Entry | None) -> dict[str, int]:
+    """Up to which message the conversation's summary reached."""
+    return {"summary_sequence": entry.conversation.summary_message_sequence} if entry else {}
+
+
 def tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:
     if isinstance(event, TokenEvent):
         feed.say("token", {"text": event.text})
@@ -517,8 +538,3 @@ def _log_fault(event: str, run: Run, error: Exception) -> None:
     frames = traceback.extract_tb(error.__traceback__)[-3:]
     at = [f"{frame.name}:{frame.lineno}" for frame in frames]
     log.error(event, request_id=run.request_id, error=type(error).__name__, at=at)
-
-
-def _logged(record: records.Record) -> dict[str, Any]:
-    names = ("input_kind", "status", "degraded", "error_code", "duration_ms")
-    return {name: record[name] for name in names}

@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from opentelemetry import context
+
 
 class Slot:
     """The right to run one job. Freed exactly once, whatever is called how often."""
@@ -25,13 +27,15 @@ class Slot:
 
     def start(self, job: Callable[[], None], name: str) -> None:
         """Run the job in a thread of its own and free the slot when it ends, or when none can start."""
+        here = context.get_current()  # the request's span, so that the job's spans are within it
         try:
-            threading.Thread(target=self._run, args=(job,), name=name, daemon=True).start()
+            threading.Thread(target=self._run, args=(job, here), name=name, daemon=True).start()
         except RuntimeError:
             self.release()
             raise
 
-    def _run(self, job: Callable[[], None]) -> None:
+    def _run(self, job: Callable[[], None], here: context.Context) -> None:
+        context.attach(here)
         try:
             job()
         finally:

@@ -12,6 +12,7 @@ from checkpoint.window import WindowLimits, restore
 from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify, make_after_suggest
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
+from graph.traces import TracedProvider
 from nodes.answer.prompts import plan_prompt
 from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, PlanPrompt, RestoreWindow, Screen
 from nodes.clarify.adopt import AdoptReads, AdoptWrites, adopt
@@ -74,7 +75,7 @@ def steps_of(services: Services) -> list[Step]:
     )
     answer = Answerer(
         directory=services.directory,
-        provider=services.provider,
+        provider=TracedProvider(services.provider),
         screen=services.screen,
         may_see=services.may_see,
         limits=services.limits,

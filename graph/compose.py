@@ -16,6 +16,7 @@ from graph.build import Services, TurnGraph, build_graph
 from graph.routes import FollowUp
 from graph.settings import Settings, SettingsError
 from graph.steps import CallerOf, RequestContext
+from graph.traces import watch_redis
 from nodes.answer.providers import ChatModelProvider, load_provider
 from nodes.contracts import (
     Caller,
@@ -62,6 +63,7 @@ def open_assistant(settings: Settings, *, clock: Clock | None = None) -> Iterato
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
         saver = stack.enter_context(RedisContextSaver(settings.context))
+        watch_redis(saver.wire.client)
         services = make_services(settings, store, clock=clock)
         graph = build_graph(services, saver, caller_of_context)
         yield Assistant(graph, saver, services, store, settings, clock, random_id)

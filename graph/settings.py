@@ -112,6 +112,11 @@ class Settings(BaseModel):
         description="Where the public keys of callers' tokens are published, instead of JWT_SECRET; needs "
         "JWT_AUDIENCE. `https://`, or `http://` on this machine.",
     )
+    otlp_endpoint: Spec | None = Field(
+        None,
+        title="OTEL_EXPORTER_OTLP_ENDPOINT",
+        description="An OpenTelemetry collector (HTTP) for spans; unset: none are made.",
+    )
     log_hash_key: SecretStr | None = Field(
         None,
         title="LOG_HASH_KEY",

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
+from graph.traces import step_span
 from nodes.contracts import Caller
 
 Need = Literal["caller", "summary", "emit", "reset", "stopped"]
@@ -66,7 +67,8 @@ def as_node(step: Step, caller_of: CallerOf) -> Callable[..., dict[str, Any]]:
     def node(state: dict[str, Any], runtime: Runtime[RequestContext]) -> dict[str, Any]:
         # A copy: a value changed in place would be a write that nobody declared.
         view = {key: copy.deepcopy(value) for key, value in state.items() if key in readable}
-        written = dict(step.run(view, **given(step.needs, runtime, caller_of)))
+        with step_span(step.name):
+            written = dict(step.run(view, **given(step.needs, runtime, caller_of)))
         undeclared = written.keys() - writable
         if undeclared:
             raise UndeclaredWriteError(step.name, undeclared)

@@ -48,7 +48,16 @@ def transcript(parts: tuple[Part, ...], env: dict[str, str]) -> str:
 
 def _part(requests: str, model: str | None, env: dict[str, str]) -> str:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "api", "chat", "--thread", "example", "--echo"],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "api",
+            "chat",
+            "--thread",
+            f"example-{requests.split('.')[1]}",
+            "--echo",
+        ],
         input=(EXAMPLES / requests).read_text(encoding="utf-8"),
         env={
             **os.environ,

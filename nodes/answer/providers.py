@@ -17,7 +17,7 @@ from typing import Any, cast
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from nodes.answer.extraction import choose_quotes
+from nodes.answer.extraction import Quote, choose_quotes
 from nodes.answer.prompts import estimate_tokens
 from nodes.answer.rendering import TEXTS, fixed_text
 from nodes.contracts import Generated, Language, Message, Prompt, Provider, ProviderError, Usage
@@ -45,15 +45,8 @@ class ExtractiveProvider:
         if not quotes:
             yield Generated(fixed_text("nothing_checked", prompt.language), self._usage())
             return
-        for at, quote in enumerate(quotes):
-            gap = (
-                ""
-                if at == 0
-                else "\n"
-                if "\n" in quote.text or "\n" in quotes[at - 1].text
-                else _GAP[prompt.language]
-            )
-            yield Generated(gap + _with_label(quote.text, quote.passage))
+        for before, quote in zip([None, *quotes], quotes, strict=False):
+            yield Generated(_gap(before, quote, prompt.language) + _shown(quote))
         yield Generated("", self._usage())
 
     def _usage(self) -> Usage:
@@ -63,15 +56,25 @@ class ExtractiveProvider:
 _GAP: Mapping[Language, str] = {"zh": "", "en": " "}
 
 
+def _gap(before: Quote | None, quote: Quote, language: Language) -> str:
+    if before is None:
+        return ""
+    return "\n" if quote.is_item or before.is_item else _GAP[language]
+
+
+def _shown(quote: Quote) -> str:
+    """Every sentence and every item has its label; a line that only opens a list leaves it to the items."""
+    if quote.opens:
+        return quote.text
+    return f"{'- ' if quote.is_item else ''}{_with_label(quote.text, quote.passage)}"
+
+
 def _with_label(text: str, number: int) -> str:
-    """The label stands before the end mark of the first line, so that a list keeps it with its opening."""
-    first, line_break, rest = text.partition("\n")
-    mark = re.search(r"[。！？!?.：:；;]+$", first)
-    body, end = (
-        (first[: mark.start()], mark.group()) if mark else (first, "。" if _is_chinese(first) else ".")
-    )
-    gap = "" if _is_chinese(first) else " "
-    return f"{body}{gap}[C{number}]{end}{line_break}{rest}"
+    """The label stands before the end mark."""
+    mark = re.search(r"[。！？!?.：:；;]+$", text)
+    body, end = (text[: mark.start()], mark.group()) if mark else (text, "。" if _is_chinese(text) else ".")
+    gap = "" if _is_chinese(text) else " "
+    return f"{body}{gap}[C{number}]{end}"
 
 
 def _is_chinese(text: str) -> bool:

@@ -78,6 +78,8 @@ class LexicalIndex:
     def search(self, query: str, *, caller: Caller, on_date: str | None, limit: int) -> list[Hit]:
         """Best chunks first, equal scores in order of document id, version and place.
 
+        The first one's document goes before the others as far as it was found: an answer often stands beside
+        the words that were asked.
         Only chunks that this caller may see and that hold on this day compete, so hidden documents use up no
         places. Empty when nothing is close enough to the question to count as found.
         """
@@ -90,7 +92,12 @@ class LexicalIndex:
         order = np.lexsort((np.arange(len(scores)), -scores))[: max(limit, CANDIDATES)]
         best = float(scores[order[0]])
         hits = [Hit(int(at), float(scores[at])) for at in order if 0 < scores[at] >= SCORE_SHARE * best]
-        return self._found(asked, hits)[:limit]
+        return self._first_document_first(self._found(asked, hits))[:limit]
+
+    def _first_document_first(self, hits: Sequence[Hit]) -> list[Hit]:
+        documents = [self.snapshot.chunks[hit.position][0] for hit in hits]
+        order = sorted(range(len(hits)), key=lambda at: documents[at] != documents[0])
+        return [hits[at] for at in order]
 
     def _found(self, asked: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
         """Hits of documents whose hits together hold enough of what is asked."""

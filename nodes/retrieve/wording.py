@@ -13,6 +13,7 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _ASKING = re.compile(
     r"(.{1,2})[不没]\1|多少[天钱个次年月人元家种]?|几[天年个次月人元家种岁号点]|[什甚]么(?:时候|样)?|啥(?:时候)?"
     r"|怎么[办样]?|怎样|如何|为[什何]么?|哪[些个里儿种位]|是否|能否|可否|多[久长大高]|请问"
+    r"|(?:没有?|不|未)?(?:按时|准时)|能?用来|干[什甚]么|我?想(?=[开办申领买租])"
 )
 
 # Words that shape a question and say nothing of its subject.
@@ -26,14 +27,15 @@ _STOP_WORDS = frozenset(
     问 想 想问 知道 告诉 一下 说 说明 介绍 解释 什么 什么样 啥 哪些 哪个 哪里 哪儿 哪种 谁 怎么 怎么办
     怎样 怎么样 如何 多少 多少钱 几 几个 几天 几年 几次 几点 几号 多 多久 多长 多大 何时 何 为什么 为何
     是否 可以 能 能够 能否 可否 可 会 要 需要 应该 应 该 得 必须 时候 时 之 其 其中 此 这个 那个 这些 那些
-    个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 进行 具体 相关 有关 情况 目前 现在
+    个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 进行 具体 相关 有关 情况 目前 现在 现行
+    开始 包含 包括 我要
     规定 要求 内容 属于 即 等 所 者 地 着 过 去 来 做 用 拿 叫 算 呗 钱 发 领 交 办 能领 能拿 能补 能发
     能办 可领 每 每个 某
     a an the and or but of in on at to for from by with about as into is are was were be been being am do
     does did done can could may might must shall should will would have has had i you he she it we they me
     him her us them my your his its our their this that these those there here what which who whom whose
     when where why how much many long often if then than so not no any some all each every more most other
-    please tell explain describe say know get need per s t
+    please tell explain describe say know get take need per s t doe
     """.split()  # noqa: SIM905 - a list of words reads better in lines than in quotes
 )
 
@@ -76,6 +78,10 @@ _SAME = tuple(
     个税 个人所得税
     高企 高新技术企业
     期限 时限 有效期
+    年报 年度报告
+    换 更换 变更
+    地址 住所
+    register registered registration
     startup start-up
     """.strip().splitlines()
 )

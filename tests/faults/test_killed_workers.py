@@ -4,7 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -62,16 +62,6 @@ def run_until_killed(place: Home, log: Path, point: str) -> None:
     os._exit(1)
 
 
-SHOWN_UNSTORED = pytest.mark.xfail(
-    reason="a step's writes whose checkpoint was never stored are taken for the thread's state "
-    "(api: get_state instead of graph.run.stored_values)",
-)
-
-
-def with_marks(points: Iterable[str], faulty: Collection[str]) -> list[Any]:
-    return [pytest.param(point, marks=SHOWN_UNSTORED if point in faulty else ()) for point in points]
-
-
 def killed(place: Home, log: Path, point: str) -> None:
     child = multiprocessing.get_context("fork").Process(target=run_until_killed, args=(place, log, point))
     child.start()
@@ -96,7 +86,7 @@ def check_answered_once(door: Door, model: Model) -> None:
     assert agreed(door)
 
 
-@pytest.mark.parametrize("point", with_marks(POINTS, ("after gate's writes", "after answer's writes")))
+@pytest.mark.parametrize("point", POINTS)
 def test_the_same_message_after_a_kill_is_answered_once(place: Home, tmp_path: Path, point: str) -> None:
     log = tmp_path / "calls"
     killed(place, log, point)
@@ -111,9 +101,7 @@ def test_the_same_message_after_a_kill_is_answered_once(place: Home, tmp_path: P
 
 @pytest.mark.parametrize(
     "point",
-    with_marks(
-        ("after answer ran", "after answer's writes", "after answer's checkpoint"), ("after answer's writes",)
-    ),
+    ["after answer ran", "after answer's writes", "after answer's checkpoint"],
 )
 def test_a_reader_after_a_kill_is_shown_what_the_thread_holds(
     place: Home, tmp_path: Path, point: str

@@ -96,7 +96,7 @@ def stand_in(saver: Any, *, max_workers: int = 8, on_disconnect: str = "continue
             retriever=SimpleNamespace(knowledge_version=lambda: "k1"),
             provider=SimpleNamespace(name="scripted"),
         ),
-        graph=SimpleNamespace(get_state=lambda _config: SimpleNamespace(values={})),
+        graph=SimpleNamespace(get_state=lambda _config: SimpleNamespace(values={}, tasks=())),
         clock=shanghai_now,
         new_id=lambda: str(uuid4()),
     )

@@ -140,6 +140,7 @@ class Walk:
             "/health/live",
             "/health/ready",
             "/version",
+            "/metrics",
             "/openapi.json",
         ):
             assert door.http.get(route).status_code == 200, route

@@ -104,7 +104,7 @@ def test_the_sentence_that_answers_is_quoted_with_its_label(question: str, wante
 
 def test_a_list_comes_with_the_line_that_opens_it() -> None:
     said = answer("吸纳就业补贴有什么条件？", HIRING_PASSAGE)
-    assert "用人单位应当符合下列条件[C1]：\n- 签订1年以上劳动合同；\n- 连续缴纳社会保险满3个月。" in said
+    assert "用人单位应当符合下列条件：\n- 签订1年以上劳动合同[C1]；\n- 连续缴纳社会保险满3个月[C1]。" in said
 
 
 def test_a_limiting_sentence_comes_along() -> None:

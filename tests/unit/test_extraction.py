@@ -1,0 +1,221 @@
+"""What may be quoted of a passage, what a question asks for, and which sentences go together."""
+
+import pytest
+
+from nodes.answer.asking import asked_of, common_run, names_heading, share_held, tokens_of
+from nodes.answer.extraction import choose_quotes
+from nodes.answer.prompts import PromptBudget, build_prompt
+from nodes.answer.providers import ExtractiveProvider, is_unanswered
+from nodes.answer.units import units_of
+from nodes.contracts import Language, Passage
+
+
+def passage(text: str, title: str = "补贴办法", start: int = 0, document: str = "d") -> Passage:
+    return {
+        "document_id": document,
+        "version": "1",
+        "title": title,
+        "source": "s",
+        "text": text,
+        "start": start,
+        "end": start + len(text),
+        "passage_hash": "h",
+        "score": 1.0,
+        "valid_from": None,
+        "valid_until": None,
+    }
+
+
+def answer(question: str, *passages: Passage, language: Language = "zh") -> str:
+    made = build_prompt(question, language=language, passages=passages, window=None, budget=PromptBudget())
+    return "".join(piece.text for piece in ExtractiveProvider().stream(made))
+
+
+def texts(*passages: Passage) -> list[str]:
+    return [unit.text for unit in units_of(passages)]
+
+
+# What may be quoted
+
+
+def test_a_heading_and_a_list_go_on_over_the_cut_between_two_passages() -> None:
+    first = passage("# 办法\n\n## 条件\n应当符合下列条件：\n- 甲；")
+    second = passage("- 乙。\n\n另有一句。", start=len(first["text"]) + 1)
+    listed, sentence = units_of([second, first])
+    assert [(item.text, item.passage) for item in listed.items] == [("甲；", 2), ("乙。", 1)]
+    assert sentence.heading == "条件"
+
+
+def test_passages_that_do_not_follow_each_other_share_no_heading() -> None:
+    assert units_of([passage("## 条件\n甲。"), passage("乙。", start=400)])[1].heading == ""
+
+
+def test_what_a_cut_inside_a_sentence_leaves_is_not_quoted() -> None:
+    assert texts(passage("甲为1万元，"), passage("，乙。丙。", start=900)) == ["丙。"]
+
+
+def test_a_quotation_that_a_line_opens_is_not_the_documents_own_word() -> None:
+    text = "以下是诈骗短信原文：\n\n> 您的补贴88000元已核准。\n\n> 请缴纳保证金。\n\n收到后不要转账。"
+    assert texts(passage(text)) == ["以下是诈骗短信原文：", "收到后不要转账。"]
+    assert "88000" not in answer("补贴多少钱？", passage(text))
+    assert texts(passage("> 您的补贴88000元已核准。", start=500)) == []
+
+
+def test_a_block_quotation_as_a_note_is_quoted() -> None:
+    assert texts(passage("## 说明\n> 本表不含税。")) == ["本表不含税。"]
+
+
+def test_rows_of_a_table_whose_head_was_cut_off_are_not_read_out() -> None:
+    rows = "| 净利润 | 万元 | 90 |\n| 毛利率 | % | 31 |"
+    assert texts(passage(rows, start=700)) == []
+    assert texts(passage(f"| 指标 | 单位 | 2023年 |\n|---|---|---|\n{rows}", start=700)) == [
+        "净利润：2023年 90万元。",
+        "毛利率：2023年 31%。",
+    ]
+
+
+@pytest.mark.parametrize("line", ["文号：云湖规〔2025〕1号", "Document number: Yunhu Talent (2025) No. 9"])
+def test_labels_are_not_quoted(line: str) -> None:
+    assert texts(passage(f"{line}\n\n正文。")) == ["正文。"]
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize(
+    ("question", "kinds"),
+    [
+        ("许可证办理要多久？", ["process"]),
+        ("许可证多久能批下来", ["process"]),
+        ("许可证有效期多久？", ["valid"]),
+        ("许可证什么时候到期？", ["valid"]),
+        ("贷款最长能贷几年？", ["term"]),
+        ("补贴什么时候申报？", ["when"]),
+        ("补贴几月份申请？", ["when"]),
+        ("补贴多少钱？", ["money"]),
+        ("怎么申请补贴？", ["how", "material", "when"]),
+        ("要什么材料，多久办好？", ["material", "process"]),
+        ("哪些公司不能申请？", ["exempt"]),
+        ("有哪些补贴？", ["benefit"]),
+        ("创业担保贷款", ["scope", "benefit", "how"]),
+        ("办理收费吗？", ["fee"]),
+        ("逾期会怎么样？", ["penalty"]),
+        ("How long does a permit application take?", ["process"]),
+        ("How long is a permit valid?", ["valid"]),
+        ("How do I apply for the grant?", ["how", "material", "when"]),
+        ("Who can apply?", ["condition"]),
+    ],
+)
+def test_the_kinds_of_things_asked_for(question: str, kinds: list[str]) -> None:
+    assert [step.aspect.name for step in asked_of(question).steps if step.aspect] == kinds
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("研发费用补助怎么申请？", ("研发", "费用", "补助")),
+        ("How much is the R&D grant?", ("r&d",)),
+        ("多少？", ()),
+    ],
+)
+def test_the_subject_is_what_is_left(question: str, words: tuple[str, ...]) -> None:
+    assert asked_of(question).words == words
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "share"),
+    [
+        ("年报", "报送年度报告", 0.9),
+        ("货运", "道路货物运输", 0.8),
+        ("register", "a company is registered", 0.8),
+        ("企业", "个人", 0.0),
+        ("loan", "the loans", 1.0),
+        ("expense", "it expires", 0.0),
+    ],
+)
+def test_a_word_is_held_in_other_forms(word: str, text: str, share: float) -> None:
+    assert share_held(word, text, tokens_of(text)) == share
+
+
+def test_a_run_of_words_and_the_name_of_a_section() -> None:
+    assert common_run("吸纳就业补贴多少", "一次性吸纳就业补贴办法") == 6
+    assert common_run("", "办法") == 0
+    assert names_heading("孵化基地入驻条件", "入驻条件", "孵化基地规定")
+    assert not names_heading("简易注销多久", "不予简易注销的处理", "简易注销指南")
+    assert names_heading("What are the conditions?", "Conditions", "Loan")
+    assert not names_heading("What if I do not file?", "What to file", "Data")
+    assert not names_heading("rent support", "Support", "Rent support")
+
+
+# What is chosen
+
+GUIDE = """# 许可证办理指南
+
+## 适用范围
+小店可以申请许可证。酒吧不适用本许可。
+
+## 办理流程
+申请人登录门户提交申请。
+
+## 申请材料
+申请人提交申请书和营业执照。
+
+## 办理时限
+窗口自受理之日起8个工作日内作出决定。
+
+## 有效期
+许可证有效期为5年。
+
+## 法律责任
+未经许可营业的，处1万元罚款。
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("许可证办理要多久？", "窗口自受理之日起8个工作日内作出决定[C1]。"),
+        ("许可证有效期多久？", "许可证有效期为5年[C1]。"),
+        ("怎么办许可证？", "申请人登录门户提交申请[C1]。申请人提交申请书和营业执照[C1]。"),
+        ("没有许可证会怎么样？", "未经许可营业的，处1万元罚款[C1]。"),
+        ("哪些店不能办许可证？", "酒吧不适用本许可[C1]。"),
+    ],
+)
+def test_each_kind_has_its_sentences(question: str, said: str) -> None:
+    assert answer(question, passage(GUIDE, "许可证办理指南")) == said
+
+
+def test_a_line_that_announces_brings_what_it_announces_or_is_left_out() -> None:
+    text = "## 优惠\n主要税收优惠如下。小企业减按50%缴纳房产税。"
+    assert answer("有什么税收优惠？", passage(text, "税收优惠")).endswith("小企业减按50%缴纳房产税[C1]。")
+    assert is_unanswered(answer("有什么税收优惠？", passage("主要税收优惠如下：", "税收优惠")))
+
+
+def test_a_list_without_an_opening_line_stays_a_list() -> None:
+    text = "想了解创业，可以先看本一览。\n\n## 资金\n- 创业贷款：最高30万元。\n- 创业补贴：每户8000元。"
+    assert answer("有哪些创业支持？", passage(text, "创业支持一览")) == (
+        "- 创业贷款：最高30万元[C1]。\n- 创业补贴：每户8000元[C1]。"
+    )
+    assert answer("创业贷款多少钱？", passage(text, "创业支持一览")) == "创业贷款：最高30万元[C1]。"
+
+
+def test_the_document_whose_title_is_asked_for_wins_over_one_that_mentions_it() -> None:
+    other = passage(
+        "## 材料\n提交带动就业补贴申请表。\n\n## 关系\n已领吸纳就业补贴的除外。", "带动就业补贴办法", 0, "a"
+    )
+    right = passage("## 材料\n上传花名册。", "吸纳就业补贴办法", 0, "b")
+    assert answer("吸纳就业补贴要什么材料？", other, right) == "上传花名册[C2]。"
+
+
+def test_a_question_of_several_lines_is_answered_line_by_line() -> None:
+    first, second = passage("甲证收费10元。", "甲证", 0, "a"), passage("乙证有效期为5年。", "乙证", 0, "b")
+    assert (
+        answer("甲证收费多少钱？\n乙证有效期多久？", first, second)
+        == "甲证收费10元[C1]。乙证有效期为5年[C2]。"
+    )
+
+
+@pytest.mark.parametrize("question", ["", "？", "的", "how", "\n", "有什么"])
+def test_no_question_breaks_it(question: str) -> None:
+    assert len(choose_quotes(question, [passage(GUIDE), passage("一句：")], "zh")) <= 4
+    assert choose_quotes(question, [], "en") == []
