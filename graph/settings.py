@@ -20,7 +20,7 @@ from pydantic import (
 
 from checkpoint import ContextConfig, load_context_config
 from checkpoint.config import CONTEXT_SETTINGS
-from checkpoint.conversations.config import StoreConfig, load_store_config
+from checkpoint.conversations.config import CONVERSATION_SETTINGS, StoreConfig, load_store_config
 
 # One scope token of RFC 6749: printable ASCII without space, quote and backslash.
 Scope = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[\x21\x23-\x5b\x5d-\x7e]+$")]
@@ -175,7 +175,7 @@ def load_settings(env: Mapping[str, str] | None = None, *, dotenv: Path | None =
 
 def settings_table() -> str:
     """The documentation's table of settings, made from the fields and from the saver's own."""
-    rows = [*CONTEXT_SETTINGS]
+    rows = [*CONTEXT_SETTINGS, *CONVERSATION_SETTINGS]
     for field in Settings.model_fields.values():
         if field.title:
             default = "unset" if field.default in (None, ()) else f"`{field.default}`"
