@@ -36,6 +36,7 @@ from checkpoint.conversations.rows import Question
 from checkpoint.errors import CheckpointUnavailable, LeaseLostError
 from graph.compose import Assistant
 from graph.run import (
+    STOP,
     ResetEvent,
     StageEvent,
     TokenEvent,
@@ -47,7 +48,6 @@ from graph.run import (
 )
 from nodes.contracts import Caller, Request
 
-STOP = "stop"  # the drain reason that closes the turn; every other reason leaves it to be retried
 RUNS_KEPT = 256  # finished runs whose events can still be followed, and for how long
 RUN_KEPT_SECONDS = 120.0
 RUN_SECONDS = 600.0

@@ -7,14 +7,13 @@ from typing import Any, Literal, Protocol
 
 import structlog
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.errors import GraphDrained
 from langgraph.runtime import RunControl
 
 from checkpoint.errors import CheckpointUnavailable, LeaseLostError
 from graph.build import TurnGraph
 from graph.steps import RequestContext
-from nodes.answer.step import TurnInterrupted
+from nodes.answer.step import STOP, TurnInterrupted
 from nodes.clarify.step import PAGE_SIZE
 from nodes.contracts import (
     Caller,
@@ -31,6 +30,7 @@ from nodes.gate import BadTextError, check_text
 from nodes.notices import WHICH_QUESTION, closed, empty_window, how_to_reply, notice
 
 __all__ = [
+    "STOP",
     "BadTextError",
     "ResetEvent",
     "StageEvent",
@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 Status = Literal["completed", "needs_input", "failed", "stopped", "incomplete"]
-STOP = "stop"  # the drain reason of a user's stop; any other reason leaves the turn unfinished
 
 log = structlog.get_logger(__name__)
 
@@ -346,11 +345,3 @@ def last_result(
     if result is None:
         raise RuntimeError("The run ended without a result: report this as a bug.")
     return result
-
-
-def thread_saver(graph: TurnGraph) -> BaseCheckpointSaver[Any]:
-    """The saver that the graph was compiled with."""
-    saver = graph.checkpointer
-    if not isinstance(saver, BaseCheckpointSaver):
-        raise TypeError("The graph has no checkpointer: build it with one.")
-    return saver
