@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from conftest import Proxy
+from relay import Proxy
 from sqlalchemy import text
 
 from checkpoint import ContextConfig, RedisContextSaver
