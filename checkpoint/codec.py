@@ -47,7 +47,8 @@ class StrictSerializer(JsonPlusSerializer):
             return self._unpack(body)
         if kind in ("null", "bytes", "bytearray"):
             return super().loads_typed(data)
-        raise UnreadableError(f"type {kind!r} is not accepted")
+        sealed = "; it is encrypted: set CONTEXT_AES_KEY to the key that it was written with"
+        raise UnreadableError(f"type {kind!r} is not accepted{sealed if kind.endswith('+aes') else ''}")
 
     def _unpack(self, body: bytes) -> Any:
         # The decoder replaces whatever a hook raises with an error of its own that tells no reason.
