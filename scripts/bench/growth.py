@@ -1,24 +1,30 @@
-"""What a turn costs as its conversation grows: the same question as turn 5 and as turn 300, in turns.
+"""What a turn costs as its conversation grows, and as the number of stored conversations grows.
 
-    python -m scripts.bench growth [--late 300] [--rounds 40]
+    python -m scripts.bench growth [--at 1 10 100 500 2000] [--rounds 20] [--threads 1 100 10000]
 
-Two conversations are grown first, one to turn 4 and one to turn N-1. Then each round takes one turn of each,
-in alternating order, from a fresh copy of its thread, so both are always measured at their turn. Printed are
-the medians' ratio and what is counted exactly: Redis commands, and bytes in and out, a turn.
+One conversation is grown and set aside before each of the turns in `--at`. Then each round takes each of
+these turns once, in a turning order, from a fresh copy of its thread, so that load on the machine disturbs
+all alike. Printed are the medians' ratios to the second of them (the first has nothing to read), and what is
+counted exactly: Redis commands, those inside scripts included, and bytes in and out.
+
+For `--threads` a conversation of one turn is stored so many times under other names. Printed are the server's
+memory a thread and the cost of a turn among them.
 """
 
 import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from checkpoint.layout import context_key
 from graph.compose import Assistant, open_assistant, prepare_knowledge
 from graph.run import last_result, stream_turn
 from graph.settings import load_settings
 from nodes.contracts import Caller
+from scripts.bench.ratios import order, paired, table
 
 QUESTIONS = (
     "云帆科技2023年营收是多少？",
@@ -27,16 +33,21 @@ QUESTIONS = (
     "北渚茶业2024年净利润是多少？",
 )
 MEASURED = "研发费用补助怎么申请？"
+BATCH = 200  # threads stored in one pipeline
+Taken = list[dict[str, dict[str, float]]]  # rounds: what is compared -> figure -> value
 
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m scripts.bench growth")
-    options.add_argument("--early", type=int, default=5)
-    options.add_argument("--late", type=int, default=300)
-    options.add_argument("--rounds", type=int, default=40)
+    options.add_argument("--at", type=int, nargs="*", default=[1, 10, 100, 500, 2000])
+    options.add_argument("--rounds", type=int, default=20)
+    options.add_argument("--threads", type=int, nargs="*", default=[1, 100, 10_000])
     chosen = options.parse_args()
     with opened() as assistant:
-        print(report(measure(assistant, chosen.early, chosen.late, chosen.rounds), chosen.early, chosen.late))
+        if chosen.at:
+            print(report("turn", measure_turns(assistant, sorted(chosen.at), chosen.rounds)))
+        if chosen.threads:
+            print(report("threads", measure_threads(assistant, sorted(chosen.threads), chosen.rounds)))
 
 
 @contextmanager
@@ -48,24 +59,66 @@ def opened() -> Iterator[Assistant]:
             yield assistant
 
 
-def measure(assistant: Assistant, early: int, late: int, rounds: int) -> dict[str, list[dict[str, float]]]:
-    for name, turns in (("early", early - 1), ("late", late - 1)):
-        for number in range(turns):
-            ask(assistant, name, QUESTIONS[number % len(QUESTIONS)])
-    taken: dict[str, list[dict[str, float]]] = {"early": [], "late": []}
+def measure_turns(assistant: Assistant, at: Sequence[int], rounds: int) -> Taken:
+    grow(assistant, at)
+    names = [str(turn) for turn in at]
+    taken: Taken = []
     for number in range(rounds):
-        for name in ("early", "late") if number % 2 else ("late", "early"):
-            thread = f"{name}-{number}"
-            assistant.saver.copy_thread(name, thread)
-            taken[name].append(one_turn(assistant, thread))
-            assistant.saver.delete_thread(thread)
+        taken.append({})
+        for name in order(names, number):
+            copy = f"at-{name}-{number}"
+            if name != "1":
+                assistant.saver.copy_thread(f"at-{name}", copy)
+            taken[-1][name] = one_turn(assistant, copy)
+            assistant.saver.delete_thread(copy)
     return taken
 
 
+def grow(assistant: Assistant, at: Sequence[int]) -> None:
+    for turn in range(1, max(at)):
+        ask(assistant, "growing", QUESTIONS[turn % len(QUESTIONS)])
+        if turn + 1 in at:
+            assistant.saver.copy_thread("growing", f"at-{turn + 1}")
+
+
+def measure_threads(assistant: Assistant, counts: Sequence[int], rounds: int) -> Taken:
+    """Not interleaved, since a larger count holds the threads of the smaller ones: read times with care."""
+    ask(assistant, "one", QUESTIONS[0])
+    fields = assistant.saver.wire.client.hgetall(context_key(assistant.saver.config.key_prefix, "one"))
+    empty, stored = memory(assistant), 0
+    taken: Taken = [{} for _ in range(rounds)]
+    for count in counts:
+        store(assistant, fields, stored, count)
+        stored = count
+        a_thread = (memory(assistant) - empty) / count
+        for number, found in enumerate(taken):
+            found[str(count)] = {
+                **one_turn(assistant, f"among-{count}-{number}"),
+                "memory a thread": a_thread,
+            }
+            assistant.saver.delete_thread(f"among-{count}-{number}")
+    return taken
+
+
+def store(assistant: Assistant, fields: dict[Any, Any], first: int, last: int) -> None:
+    client: Any = assistant.saver.wire.client
+    for begin in range(first, last, BATCH):
+        with client.pipeline(transaction=False) as batch:
+            for number in range(begin, min(begin + BATCH, last)):
+                key = context_key(assistant.saver.config.key_prefix, f"stored-{number}")
+                batch.hset(key, mapping=fields).expire(key, 86_400)
+            batch.execute()
+
+
+def memory(assistant: Assistant) -> int:
+    info: dict[str, Any] = assistant.saver.wire.client.info("memory")
+    return int(info["used_memory_dataset"])
+
+
 def one_turn(assistant: Assistant, thread: str) -> dict[str, float]:
-    before, started, cpu = server(assistant), time.perf_counter(), time.thread_time()
+    before, started, cpu = server(assistant), time.perf_counter(), time.process_time()
     ask(assistant, thread, MEASURED)
-    seconds, worked = time.perf_counter() - started, time.thread_time() - cpu
+    seconds, worked = time.perf_counter() - started, time.process_time() - cpu
     after = server(assistant)
     counted = {key: after[key] - before[key] for key in before}
     counted["commands"] -= 1  # the first INFO itself
@@ -86,17 +139,14 @@ def ask(assistant: Assistant, thread: str, text: str) -> None:
     last_result(stream_turn(assistant, request, thread_id=thread, caller=Caller()))  # type: ignore[arg-type]
 
 
-def report(taken: dict[str, list[dict[str, float]]], early: int, late: int) -> str:
-    lines = [
-        f"{'':<10} {f'turn {early}':>12} {f'turn {late}':>12} {'ratio':>8}   ({len(taken['early'])} rounds)"
-    ]
-    for key in taken["early"][0]:
-        first, last = (statistics.median(turn[key] for turn in taken[name]) for name in ("early", "late"))
-        ratio = statistics.median(
-            b[key] / a[key] for a, b in zip(taken["early"], taken["late"], strict=True) if a[key]
-        )
-        shown = [
-            f"{value:>12.4f}" if key in ("seconds", "cpu") else f"{value:>12.0f}" for value in (first, last)
-        ]
-        lines.append(f"{key:<10} {shown[0]} {shown[1]} {ratio:>8.2f}")
-    return "\n".join(lines)
+def report(compared: str, taken: Taken) -> str:
+    names = list(taken[0])
+    base = names[min(1, len(names) - 1)]
+    rows: list[list[object]] = []
+    for figure in taken[0][names[0]]:
+        rounds = [{name: found[name][figure] for name in names} for found in taken]
+        middle = {name: statistics.median(each[name] for each in rounds) for name in names}
+        digits = 4 if figure in ("seconds", "cpu") else 0
+        rows.append([figure, *(f"{middle[name]:.{digits}f}" for name in names)])
+        rows.append([f"{figure}, of {compared} {base}", *(paired(rounds, name, base) for name in names)])
+    return table([f"{len(taken)} rounds", *(f"{compared} {name}" for name in names)], rows) + "\n"
