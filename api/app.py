@@ -5,22 +5,21 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path as File
 from types import FrameType
 from typing import Annotated, Any
 
 import uvicorn
-from fastapi import Depends, FastAPI, Path, Request
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.staticfiles import StaticFiles
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from api import health
 from api.ask import ask_router
 from api.bodies import (
     ChatBody,
+    CheckpointId,
     Live,
     Ready,
     RequestList,
@@ -51,6 +50,7 @@ from api.tracing import exporting_spans
 from api.turnlog import turn_log
 from api.turns import Ask, Desk, StreamTurn
 from api.watch import Watch
+from api.webpage import add_page
 from api.workers import WorkerPool
 from checkpoint.conversations.errors import ConversationStoreError
 from checkpoint.conversations.store import ConversationStore, open_store
@@ -61,15 +61,7 @@ from graph.run import BadTextError, check_text, stream_turn
 from graph.settings import Settings
 from nodes.contracts import Caller, Language
 
-PAGE = File(__file__).parent / "page"
 SHUTDOWN_GRACE_SECONDS = 10.0
-
-# Only files of our own, and nothing inline: injected text could not run even if it were markup.
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-cache",
-}
 
 CallerHere = Annotated[Caller, Depends(caller_of)]
 ThreadHere = Annotated[ThreadId, Path()]
@@ -156,7 +148,7 @@ def create_app(
     if parts:
         app.include_router(conversations_router(parts))
     _add_health(app, assistant, keeper, metrics)
-    _add_page(app)
+    add_page(app)
     _add_problems(app)
     app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id)
     app.add_middleware(Watch, metrics=metrics)
@@ -215,9 +207,9 @@ def _add_threads(
         _require_thread(keeper, thread_id)
         return [{**record, "thread_id": name} for record in assistant.saver.list_requests(thread_id)]
 
-    def view_of(thread_id: str, caller: Caller, language: Language) -> WindowView:
+    def view_of(thread_id: str, caller: Caller, language: Language, checkpoint_id: str | None) -> WindowView:
         _require_thread(keeper, thread_id)
-        window = window_of(assistant, thread_id, caller, language)
+        window = window_of(assistant, thread_id, caller, language, checkpoint_id)
         messages = [WindowMessage(role=role, content=content) for role, content in window.messages]
         return WindowView(**window.report(), messages=messages)
 
@@ -226,8 +218,15 @@ def _add_threads(
         return RequestList.model_validate({"items": await run_in_threadpool(requests_of, caller, thread_id)})
 
     @app.get("/api/threads/{thread_id:path}/window", responses=known, summary="What a model would see")
-    async def window(thread_id: ThreadHere, caller: CallerHere, language: Language = "zh") -> WindowView:
-        return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language)
+    async def window(
+        thread_id: ThreadHere,
+        caller: CallerHere,
+        language: Language = "zh",
+        checkpoint_id: Annotated[
+            CheckpointId | None, Query(description="At this step; the newest when left out.")
+        ] = None,
+    ) -> WindowView:
+        return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language, checkpoint_id)
 
     # A name may hold slashes, so without this a wrong method would be taken for a longer name.
     for part in ("requests", "window", "checkpoints", "fork"):
@@ -273,14 +272,6 @@ def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, metrics
     @app.get("/version")
     async def version() -> Version:
         return Version(name=health.PACKAGE, version=health.version_of_package())
-
-
-def _add_page(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=PAGE_HEADERS)
-
-    app.mount("/page", StaticFiles(directory=PAGE), name="page")
 
 
 def _add_problems(app: FastAPI) -> None:

@@ -19,6 +19,8 @@ ThreadId = Annotated[
     ),
 ]
 
+CheckpointId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
+
 
 class Body(BaseModel):
     """Unknown fields and other types than declared are refused."""

@@ -149,7 +149,10 @@ class MessageView(Camel):
     role: str
     content: str
     standalone_question: str | None
-    sources: list[dict[str, Any]]
+    sources: list[dict[str, Any]] = Field(
+        description="As cited. `available`: whether it may be seen now; `standing`: current, superseded by "
+        "another version, or changed."
+    )
     is_withdrawn: bool = Field(description="A source is no longer available, so the text is withheld.")
     model: str | None
     prompt_tokens: int | None
@@ -231,11 +234,20 @@ def _add_listing(router: APIRouter, parts: ConversationParts) -> None:
         status: Literal["ACTIVE", "ARCHIVED"] = "ACTIVE",
         limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 50,
         cursor: Annotated[str | None, Query(max_length=512)] = None,
+        external_id: Annotated[
+            ThreadId | None,
+            Query(alias="externalId", description="Only the one of this name, put aside or not."),
+        ] = None,
     ) -> ConversationPage:
         owner = owner_of(caller)
-        page = parts.store.list_conversations(owner, status=status, limit=limit, cursor=cursor)
-        parts.store.record(owner, "list", None, {"conversations": len(page.items)})
-        return ConversationPage(items=[view_of(held) for held in page.items], next_cursor=page.next_cursor)
+        if external_id is not None:
+            found = parts.store.find(owner, external_id)
+            items, next_cursor = [found] if found else [], None
+        else:
+            page = parts.store.list_conversations(owner, status=status, limit=limit, cursor=cursor)
+            items, next_cursor = list(page.items), page.next_cursor
+        parts.store.record(owner, "list", None, {"conversations": len(items)})
+        return ConversationPage(items=[view_of(held) for held in items], next_cursor=next_cursor)
 
 
 def _add_one(router: APIRouter, parts: ConversationParts) -> None:
@@ -260,6 +272,10 @@ def _add_one(router: APIRouter, parts: ConversationParts) -> None:
     @router.post("/{conversation_id}/archive", responses=_REFUSALS, summary="Put it aside")
     def archive(conversation_id: str, caller: here) -> ConversationView:
         return view_of(parts.store.archive(owner_of(caller), id_of(conversation_id)))
+
+    @router.post("/{conversation_id}/restore", responses=_REFUSALS, summary="Take it back from the archive")
+    def restore(conversation_id: str, caller: here) -> ConversationView:
+        return view_of(parts.store.restore(owner_of(caller), id_of(conversation_id)))
 
     @router.delete("/{conversation_id}", responses=_REFUSALS, summary="Delete it")
     def delete(conversation_id: str, caller: here) -> DeletionReceipt:
@@ -299,7 +315,7 @@ def _add_messages(router: APIRouter, parts: ConversationParts) -> None:
             held.owner, held.id, limit=limit, cursor=cursor, newest_first=order == "newest_first"
         )
         parts.store.record(held.owner, "read", held.id, {"messages": len(page.items)})
-        shown = shown_messages(page.items, parts.ledger.may_see(caller))
+        shown = shown_messages(page.items, parts.ledger, caller)
         return MessagePage(items=shown, next_cursor=page.next_cursor)
 
     @router.put(
@@ -315,7 +331,7 @@ def _add_messages(router: APIRouter, parts: ConversationParts) -> None:
     ) -> MessageView:
         given = body.model_dump(exclude_none=True) if body.rating else None
         row = parts.store.set_feedback(owner_of(caller), id_of(conversation_id), id_of(message_id), given)
-        return shown_messages([row], parts.ledger.may_see(caller))[0]
+        return shown_messages([row], parts.ledger, caller)[0]
 
 
 def _add_sending(router: APIRouter, parts: ConversationParts) -> None:
@@ -385,11 +401,12 @@ def view_of(held: Conversation) -> ConversationView:
     )
 
 
-def shown_messages(rows: Iterable[StoredMessage], may_see: MaySee) -> list[MessageView]:
-    return [shown_message(row, may_see) for row in rows]
+def shown_messages(rows: Iterable[StoredMessage], ledger: Ledger, caller: Caller) -> list[MessageView]:
+    may_see = ledger.may_see(caller)
+    return [shown_message(row, may_see, ledger) for row in rows]
 
 
-def shown_message(row: StoredMessage, may_see: MaySee) -> MessageView:
+def shown_message(row: StoredMessage, may_see: MaySee, ledger: Ledger) -> MessageView:
     shown = show(row.content, row.sources, may_see, language_of(row.content))
     return MessageView(
         id=str(row.id),
@@ -397,7 +414,7 @@ def shown_message(row: StoredMessage, may_see: MaySee) -> MessageView:
         role=row.role,
         content=shown.content,
         standalone_question=row.standalone_question,
-        sources=shown.sources,
+        sources=ledger.with_standing(shown.sources),
         is_withdrawn=shown.is_withdrawn,
         model=row.model,
         prompt_tokens=row.prompt_tokens,
@@ -525,7 +542,7 @@ def export_conversation(
     rows = parts.store.walk_messages(held.owner, held.id)
     exported = Exported(
         conversation=view_of(held),
-        messages=shown_messages(rows, parts.ledger.may_see(caller)),
+        messages=shown_messages(rows, parts.ledger, caller),
         exported_at=shanghai_time(parts.store.now()),
     )
     name = f"conversation-{held.id}.{'json' if form == 'json' else 'md'}"

@@ -147,6 +147,14 @@ class Ledger:
         """Asked anew for every use; within one, once a source."""
         return remembering(lambda keys: self.assistant.services.may_see(caller, keys))
 
+    def with_standing(self, sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Shown sources, each that is available with how it stands in the documents now."""
+        available = [source for source in sources if source["available"]]
+        if not available:
+            return sources
+        standing = iter(self.assistant.services.standing(available))
+        return [{**each, "standing": next(standing)} if each["available"] else each for each in sources]
+
     def mend(self, held: Conversation, caller: Caller) -> int:
         """Catch up with the thread before a read. While a request runs, there is nothing to mend yet."""
         if not self.store.unanswered(held.id):

@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import Body, ThreadId
+from api.bodies import Body, CheckpointId, ThreadId
 from api.edge import Origin
 from api.identity import caller_of, thread_of
 from api.leases import LeaseKeeper, ThreadBusyError
@@ -36,7 +36,6 @@ _ON_FORK = responses(
     *("malformed_json", "unsupported_media_type", "name_taken", "database_unavailable", "shutting_down"),
     *("database_read_only", "database_full"),
 )
-_CheckpointId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
 
 
 class Step(BaseModel):
@@ -55,6 +54,9 @@ class Step(BaseModel):
     answer_kind: str | None
     decision_digest: str | None
     turns_in_window: int = Field(description="Turns that the history holds at this step.")
+    window: dict[str, Any] | None = Field(
+        description="What the answer was given of the history, in numbers, and why some was left out."
+    )
 
 
 class StepList(BaseModel):
@@ -63,7 +65,7 @@ class StepList(BaseModel):
 
 
 class ForkBody(Body):
-    checkpoint_id: _CheckpointId | None = Field(
+    checkpoint_id: CheckpointId | None = Field(
         None, description="Where the branch ends; the latest step when left out."
     )
     new_thread_id: ThreadId | None = Field(
@@ -97,7 +99,7 @@ def threads_router(parts: ThreadParts) -> APIRouter:
         thread_id: name_here,
         caller: here,
         limit: Annotated[int, Query(ge=1, le=MOST_STEPS)] = 50,
-        before: Annotated[_CheckpointId | None, Query()] = None,
+        before: Annotated[CheckpointId | None, Query()] = None,
     ) -> StepList:
         return await run_in_threadpool(steps_of, parts, thread_of(caller, thread_id), limit, before)
 
@@ -142,6 +144,7 @@ def step_of(snapshot: StateSnapshot) -> Step:
         answer_kind=answer.get("kind"),
         decision_digest=answer.get("decision_digest"),
         turns_in_window=_turns_in(values.get("history")),
+        window=answer.get("window"),
     )
 
 

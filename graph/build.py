@@ -28,6 +28,7 @@ from nodes.contracts import (
     ReadIntent,
     Retriever,
     SourceGuard,
+    StandingOf,
 )
 from nodes.gate import GateReads, GateWrites, make_gate
 from nodes.intent import IntentReads, IntentWrites, make_intent
@@ -55,6 +56,8 @@ class Services:
     resolver: Provider | None = None  # words suggestions; None: by rule
     restore: RestoreWindow = restore  # what answers see of the `history` channel
     plan: PlanPrompt = plan_prompt  # what of it, and of the evidence, fits a prompt
+    # No step reads it: for those who show what was cited earlier. Without documents to look at, all stands.
+    standing: StandingOf = lambda cited: ["current" for _ in cited]
 
 
 def steps_of(services: Services) -> list[Step]:

@@ -37,6 +37,7 @@ from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.exits import open_retriever
 from nodes.retrieve.facts import Directory, SqliteFactStore
 from nodes.retrieve.sample import SAMPLE_SET, ensure_sample
+from nodes.retrieve.standing import StoredStanding
 
 SHANGHAI = timezone(timedelta(hours=8))
 Progress = Callable[[int, int, str], None]
@@ -107,6 +108,7 @@ def services_over(
         limits=limits,
         follow_up=follow_up,
         resolver=provider if isinstance(provider, ChatModelProvider) else None,
+        standing=StoredStanding(store, clock),
     )
 
 

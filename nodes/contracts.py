@@ -277,6 +277,11 @@ class SourceGuard(Protocol):
     def __call__(self, caller: Caller, sources: Sequence[tuple[str, str]]) -> bool: ...
 
 
+# Of a cited passage, for a reader who may see it: as it was; another version is in force; the text differs.
+Standing = Literal["current", "superseded", "changed"]
+StandingOf = Callable[[Sequence[Mapping[str, Any]]], list[Standing]]
+
+
 @dataclass(frozen=True)
 class Message:
     role: Literal["system", "user", "assistant"]

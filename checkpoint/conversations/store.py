@@ -115,6 +115,11 @@ class ConversationStore:
         with self.database.write("archiving a conversation") as connection:
             return saving.touch(connection, owner, conversation_id, self.now(), status="ARCHIVED")
 
+    def restore(self, owner: Owner, conversation_id: UUID) -> Conversation:
+        """Bring an archived one back to the others."""
+        with self.database.write("restoring a conversation") as connection:
+            return saving.touch(connection, owner, conversation_id, self.now(), status="ACTIVE")
+
     # --- messages ---
 
     def list_messages(

@@ -59,6 +59,7 @@ HIDDEN: dict[tuple[str, str], Row] = {
     ("delete", "/conversations/{conversation_id}"): (404, None),
     ("patch", "/conversations/{conversation_id}/title"): (404, {"title": "mine"}),
     ("post", "/conversations/{conversation_id}/archive"): (404, None),
+    ("post", "/conversations/{conversation_id}/restore"): (404, None),
     ("get", "/conversations/{conversation_id}/export"): (404, None),
     ("get", "/conversations/{conversation_id}/messages"): (404, None),
     ("post", "/conversations/{conversation_id}/messages"): (404, {"question": "/retry"}),

@@ -158,6 +158,7 @@ class Walk:
                 assert said.status_code == 200
         door.http.patch(f"{self.conversation}/title", json={"title": "标题"})
         door.http.post(f"{self.conversation}/archive")
+        door.http.post(f"{self.conversation}/restore")
         door.http.post("/api/chat/stop", json={"thread_id": "t"})
         for name in ("gone", "gone too"):
             door.post(QUESTIONS[0], name)

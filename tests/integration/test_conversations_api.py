@@ -278,6 +278,7 @@ def every_route(door: Door, identity: str, message_id: str) -> list[tuple[str, s
         ("GET", f"{base}/export?format=markdown", None),
         ("PATCH", f"{base}/title", {"title": "x"}),
         ("POST", f"{base}/archive", None),
+        ("POST", f"{base}/restore", None),
         ("POST", f"{base}/messages", {"question": FACT}),
         ("POST", f"{base}/messages", {"question": FACT, "stream": True}),
         ("PUT", f"{base}/messages/{message_id}/feedback", {"rating": "up"}),
@@ -368,6 +369,11 @@ def test_title_archive_and_feedback(door: Door) -> None:
     assert door.http.get("/conversations").json()["items"] == []
     archived = door.http.get("/conversations", params={"status": "ARCHIVED"}).json()["items"]
     assert [held["id"] for held in archived] == [identity]
+    named = door.http.get("/conversations", params={"externalId": archived[0]["externalId"]}).json()
+    assert named == {"items": archived, "nextCursor": None}
+    assert door.http.get("/conversations", params={"externalId": "none"}).json()["items"] == []
+    assert door.http.post(f"/conversations/{identity}/restore").json()["status"] == "ACTIVE"
+    assert [held["id"] for held in door.http.get("/conversations").json()["items"]] == [identity]
     path = f"/conversations/{identity}/messages/{told['assistantMessageId']}/feedback"
     given = door.http.put(path, json={"rating": "down", "comment": "不全"}).json()
     assert given["feedback"] == {"rating": "down", "comment": "不全"}
