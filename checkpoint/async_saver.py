@@ -65,9 +65,10 @@ class AsyncRedisContextSaver(RedisContextSaver):
         return await wire.run(converse(plan))
 
     async def aclose(self) -> None:
-        """Let go of this loop's connections and, when no other loop uses the saver, of the server."""
-        await self._links.close()
-        await asyncio.to_thread(self.close)
+        """Let go of this loop's connections and, when no other loop uses the saver, of everything."""
+        # The sync side may be in use by another loop's threads, which would lose their replies.
+        if await self._links.close():
+            await asyncio.to_thread(self.close)
 
     async def __aenter__(self) -> Self:
         await self._links.wire()
@@ -201,13 +202,15 @@ class AsyncLinks:
                 self._server = open_embedded(self._config.home)
             return self._server
 
-    async def close(self) -> None:
+    async def close(self) -> bool:
+        """-> whether this was the last loop."""
         wire = self._wires.pop(asyncio.get_running_loop(), None)
         if wire is not None:
             await close_async(wire.client)
         if self._wires:
-            return
+            return False
         with self._lock:
             server, self._server = self._server, None
         if server is not None:
             await asyncio.to_thread(server.close)
+        return True

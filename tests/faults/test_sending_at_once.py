@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -14,19 +15,15 @@ from checkpoint.layout import context_key
 
 
 def together(jobs: list[Callable[[], Any]]) -> list[Any]:
-    results: list[Any] = [None] * len(jobs)
+    """The results of jobs that begin in one moment; the first fault of any of them is raised."""
     start = threading.Barrier(len(jobs))
 
-    def run(at: int) -> None:
+    def run(job: Callable[[], Any]) -> Any:
         start.wait()
-        results[at] = jobs[at]()
+        return job()
 
-    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(jobs))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        return [running.result() for running in [pool.submit(run, job) for job in jobs]]
 
 
 @pytest.mark.parametrize("loser", ["/api/chat", "/conversations/{id}/messages"])
