@@ -31,7 +31,7 @@ from checkpoint.conversations.sources import MaySee, language_of, remembering, s
 from checkpoint.conversations.store import ConversationStore
 from graph.compose import Assistant
 from graph.run import TurnResult, config_for, result_of, stored_values
-from nodes.contracts import Caller
+from nodes.contracts import Caller, ToldSummary
 
 STEPS_SEARCHED = 200  # of a thread's newest, for the outcome of a request that is no longer its last
 
@@ -49,7 +49,7 @@ REFUSALS: tuple[tuple[type[ConversationStoreError], str], ...] = (
 def refusal_of(error: ConversationStoreError) -> Refusal:
     """One table from the store's errors to problems."""
     code = next((code for kind, code in REFUSALS if isinstance(error, kind)), "database_unavailable")
-    return Refusal(code, retry_after=2 if code.startswith("database") else None)
+    return Refusal(code)
 
 
 def owner_of(caller: Caller) -> Owner:
@@ -74,7 +74,7 @@ class Ledger:
     keeper: LeaseKeeper
     thread_of: Callable[[Caller, str], str]
     after_turn: Callable[[Conversation, Caller], None] = lambda _conversation, _caller: None
-    summary_of: Callable[[Conversation, Caller], str | None] = lambda _conversation, _caller: None
+    summary_of: Callable[[Conversation, Caller], ToldSummary | None] = lambda _conversation, _caller: None
     end: Callable[[], None] = lambda: None
 
     def open(
@@ -135,12 +135,14 @@ class Ledger:
     def shown(self, stored: dict[str, Any], caller: Caller) -> dict[str, Any]:
         """A stored `done` event as it may be told again now: a withdrawn source takes its answer along."""
         answer = stored.get("answer")
-        if not answer or not answer.get("citations"):
+        sources = sources_of(answer)
+        if not answer or not sources:
             return stored
-        told = show(answer["text"], answer["citations"], self.may_see(caller), language_of(answer["text"]))
+        told = show(answer["text"], sources, self.may_see(caller), language_of(answer["text"]))
         if not told.is_withdrawn:
             return stored
-        told_answer = {**answer, "text": told.content, "citations": told.sources}
+        kept = {name: value for name, value in answer.items() if name != "informed_by"}
+        told_answer = {**kept, "text": told.content, "citations": told.sources}
         return {**stored, "answer": told_answer, "text": told.content}
 
     def may_see(self, caller: Caller) -> MaySee:
@@ -218,13 +220,21 @@ def reply_of(result: TurnResult, *, is_as_asked: bool) -> Reply:
     return Reply(
         content=result.text or result.partial_text or "",
         status="PARTIAL" if result.status == "stopped" else "COMPLETE",
-        sources=list(result.answer["citations"]) if result.answer else [],
+        sources=sources_of(result.answer),
         standalone_question=result.standalone_question,
         model=usage["model"] if usage else None,
         prompt_tokens=usage["prompt_tokens"] if usage else None,
         completion_tokens=usage["completion_tokens"] if usage else None,
         is_as_asked=is_as_asked,
     )
+
+
+def sources_of(answer: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """All that an answer's words may come from: citations; then, without a label, what else informed it."""
+    if not answer:
+        return []
+    informed_by = ({"document_id": key[0], "version": key[1]} for key in answer.get("informed_by") or ())
+    return [*(answer.get("citations") or ()), *informed_by]
 
 
 def data_of(wire: bytes) -> dict[str, Any]:

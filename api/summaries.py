@@ -21,7 +21,7 @@ from checkpoint.conversations.store import ConversationStore
 from checkpoint.conversations.summary import ToFold, fold, summary_for
 from graph.compose import Assistant
 from nodes.answer.providers import ExtractiveProvider
-from nodes.contracts import Caller, Message, Prompt, Provider, ProviderError, SourceGuard
+from nodes.contracts import Caller, Message, Prompt, Provider, ProviderError, SourceGuard, ToldSummary
 
 WAITING = 100
 SUMMARY_TOKENS = 600
@@ -43,10 +43,12 @@ class Summaries:
     may_see: SourceGuard
     window_turns: int
 
-    def of(self, held: Conversation, caller: Caller) -> str | None:
-        """The text that this caller's next answer may be worded with."""
+    def of(self, held: Conversation, caller: Caller) -> ToldSummary | None:
+        """What this caller's next answer may be worded with, and the sources it then also has."""
         found = summary_for(self.store, held, self._may_see(caller))
-        return found.content if found else None
+        if found is None:
+            return None
+        return ToldSummary(found.content, tuple((key[0], key[1]) for key in found.sources))
 
     def fold(self, held: Conversation, caller: Caller) -> None:
         """Fold now. Raises what the model and the store raise."""

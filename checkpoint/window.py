@@ -94,8 +94,8 @@ class WindowLimits:
 class Window:
     """What the model sees of the history: `messages` oldest first, an omission mark leading the first one.
 
-    `reasons` says why something is missing: over_turn_limit, over_byte_limit, over_token_budget, newest_cut,
-    source_not_visible, unreadable, answer_without_question.
+    `reasons` says why something is missing: over_turn_limit, over_byte_limit, over_token_budget,
+    over_source_limit, newest_cut, source_not_visible, unreadable, answer_without_question.
     """
 
     messages: tuple[tuple[Role, str], ...] = ()

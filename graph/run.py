@@ -23,6 +23,7 @@ from nodes.contracts import (
     Outcome,
     Request,
     Suggestions,
+    ToldSummary,
     Usage,
     WindowReport,
 )
@@ -118,7 +119,7 @@ def stream_turn(
     caller: Caller,
     lease: str | None = None,
     control: RunControl | None = None,
-    summary: str | None = None,
+    summary: ToldSummary | None = None,
 ) -> Iterator[TurnEvent]:
     """Run one request and yield its events; the last one is the TurnResult.
 
@@ -146,7 +147,7 @@ class _Run:
     config: RunnableConfig
     caller: Caller
     control: RunControl
-    summary: str | None = None
+    summary: ToldSummary | None = None
     state: dict[str, Any] = field(default_factory=dict)
     shown: str = ""
     node: str | None = None
@@ -293,8 +294,7 @@ def result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnRe
 
 def _with_answer(result: TurnResult, answer: dict[str, Any]) -> TurnResult:
     shown = {key: answer[key] for key in ("kind", "text", "citations")}
-    if answer.get("partial"):
-        shown["partial"] = True
+    shown |= {key: answer[key] for key in ("partial", "informed_by") if answer.get(key)}
     return replace(
         result,
         answer=shown,

@@ -14,7 +14,7 @@ from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime
 
 from graph.traces import step_span
-from nodes.contracts import Caller
+from nodes.contracts import Caller, ToldSummary
 
 Need = Literal["caller", "summary", "emit", "reset", "stopped"]
 
@@ -23,11 +23,11 @@ Need = Literal["caller", "summary", "emit", "reset", "stopped"]
 class RequestContext:
     """What a door passes with a run, beside the input. It is never stored.
 
-    `summary` is of turns before the window: context for wording, from sources that the caller may see.
+    `summary` is of turns before the window: context for wording, whose sources the caller may see.
     """
 
     caller: Caller
-    summary: str | None = None
+    summary: ToldSummary | None = None
 
 
 CallerOf = Callable[[RequestContext | None], Caller]
@@ -90,7 +90,7 @@ def given(needs: frozenset[Need], runtime: Runtime[RequestContext], caller_of: C
     return {need: services[need]() for need in needs}
 
 
-def summary_of(context: object) -> str | None:
+def summary_of(context: object) -> ToldSummary | None:
     """The summary that a door of ours passed. What a client sends as context gives none.
 
     LangGraph makes a RequestContext of any mapping with its fields, so the type of the whole says nothing;

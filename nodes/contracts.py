@@ -5,7 +5,7 @@ checkpoint. Services (`Retriever`, `FactStore`, …) are protocols, bound to nod
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 InputKind = Literal["new_question", "clarification_reply", "retry", "unfinished_turn_input", "unknown"]
@@ -205,6 +205,9 @@ class Answer(TypedDict):
     # The model's raw replies of this turn, in order, so that replay needs no model.
     replies: list[str]
     partial: NotRequired[bool]
+    # [document id, version] of what the words may also come from, beside the citations: passages, earlier
+    # answers and a summary that the model was shown. Whoever may not see one of them may not see the answer.
+    informed_by: NotRequired[list[list[str]]]
 
 
 class Outcome(TypedDict):
@@ -227,6 +230,14 @@ class Caller:
     user: str = "local"
     groups: frozenset[str] = frozenset()
     knowledge_base: str = "default"
+
+
+@dataclass(frozen=True)
+class ToldSummary:
+    """What is left of the turns before the window, for the words of an answer; and all of its sources."""
+
+    text: str = field(repr=False)
+    sources: tuple[tuple[str, str], ...] = ()  # (document id, version)
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,14 @@ def show(
 ) -> Shown:
     """The answer with every withdrawn source in its fixed form.
 
-    An answer quotes its sources, so with one of them withdrawn its own text is withheld too.
+    An answer quotes its sources, so with one of them withdrawn its own text is withheld too. A source
+    without a label is cited nowhere but informed the words: it is authorised like the others, and not listed.
     """
-    shown = [show_source(source, may_see) for source in sources or ()]
-    is_withdrawn = any(not source["available"] for source in shown)
+    shown = [show_source(source, may_see) for source in sources or () if _is_cited(source)]
+    informed_by = [key_of(source) for source in sources or () if not _is_cited(source)]
+    is_withdrawn = any(not source["available"] for source in shown) or not all(
+        may_see([key]) for key in informed_by
+    )
     return Shown(WITHDRAWN[language] if is_withdrawn else content, shown, is_withdrawn)
 
 
@@ -39,6 +43,10 @@ def show_source(source: Mapping[str, Any], may_see: MaySee) -> dict[str, Any]:
     if may_see([key_of(source)]):
         return {**source, "available": True}
     return {"label": source.get("label"), "available": False}
+
+
+def _is_cited(source: Mapping[str, Any]) -> bool:
+    return bool(source.get("label"))
 
 
 def key_of(source: Mapping[str, Any]) -> tuple[str, str]:

@@ -35,10 +35,12 @@ from nodes.contracts import (
     NewId,
     NodeError,
     Outcome,
+    Passage,
     Provider,
     Reset,
     SourceGuard,
     Stopped,
+    ToldSummary,
     Turn,
     Usage,
     WindowReport,
@@ -46,7 +48,7 @@ from nodes.contracts import (
 from nodes.digest import decision_digest
 from nodes.notices import empty_window, ended, said
 
-MAX_SOURCES = 64  # documents kept with a turn, to be authorised again before it is shown
+MAX_SOURCES = 128  # documents kept with a turn, to be authorised again before it is shown
 STOP = "stop"  # a user's stop; any other reason leaves the turn to be retried
 
 Source = tuple[str, str]  # (document id, version)
@@ -89,7 +91,7 @@ class Asker:
     """Who asks now, and what is left of the turns before the window, if anything."""
 
     caller: Caller
-    summary: str | None = None
+    summary: ToldSummary | None = None
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,14 @@ class Answerer:
         emit: Emit,
         reset: Reset,
         stopped: Stopped,
-        summary: str | None = None,
+        summary: ToldSummary | None = None,
     ) -> AnswerWrites:
         intent, door = state["intent"], Door(emit, reset, stopped)
         if intent["kind"] in ("refused", "out_of_scope", "small_talk"):
             made = self._fixed(state, door)
         else:
             made = self._found(state, Asker(caller, summary), door)
-        answer = _answer(made, state)
+        answer = _answer(made, state, self._informed_by(made))
         return {
             "answer": answer,
             "outcome": ended(
@@ -203,13 +205,15 @@ class Answerer:
         question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
         if not evidence or not evidence["passages"]:
             return _say(Said("not_found", not_found(question, language)), door)
+        passages = evidence["passages"]
+        window, summary = traceable(self._window(state, asker.caller), asker.summary, passages)
         plan = self.plan(
             question,
             language=language,
-            passages=evidence["passages"],
-            window=self._window(state, asker.caller),
+            passages=passages,
+            window=window,
             budget=self.budget,
-            summary=asker.summary,
+            summary=summary.text if summary else None,
         )
         released = release(
             self.provider,
@@ -220,7 +224,7 @@ class Answerer:
             screen=self.screen,
         )
         told = _narrated(released, plan.report, evidence, door)
-        return replace(told, shown=_shown(plan))
+        return replace(told, shown=_shown(plan, summary))
 
     def _window(self, state: AnswerReads, caller: Caller) -> Window:
         return self.restore(
@@ -229,6 +233,13 @@ class Answerer:
             may_see=lambda sources: self.may_see(caller, sources),
             language=state["intent"]["language"],
         )
+
+    def _informed_by(self, made: Said) -> list[list[str]]:
+        """The documents shown but not cited; none for one who only quotes, since each quote is cited."""
+        if getattr(self.provider, "only_quotes", False):
+            return []
+        cited_here = {(citation["document_id"], citation["version"]) for citation in made.citations}
+        return [list(source) for source in made.shown if source not in cited_here]
 
     def _remembered(self, state: AnswerReads, answer: Answer, shown: Sequence[Source]) -> object:
         """History with this turn as a candidate; a turn of another kind leaves it as it was."""
@@ -267,15 +278,43 @@ def _under(text: str, door: Door) -> Door:
     return replace(door, reset=reset)
 
 
-def _shown(plan: PromptPlan) -> tuple[Source, ...]:
-    """The documents behind the prompt's passages, then those behind the earlier answers in it, newest first.
+def traceable(
+    window: Window, summary: ToldSummary | None, passages: Sequence[Passage]
+) -> tuple[Window, ToldSummary | None]:
+    """What of both a model may be shown, so that a turn can keep all the sources of its words.
 
-    An answer may have taken its words from either. At most MAX_SOURCES, so that state stays bounded.
+    At most MAX_SOURCES, so that state stays bounded: the summary goes first, then the oldest turns. Words
+    whose sources were not kept could not be taken back with them.
     """
-    passages = ((passage["document_id"], passage["version"]) for passage in plan.prompt.passages)
-    newest_first = reversed(plan.window.past_turns)
-    earlier = ((source[0], source[1]) for turn in newest_first for source in turn["sources"])
-    return tuple(dict.fromkeys((*passages, *earlier)))[:MAX_SOURCES]
+    while window.turns and len(_sources_of(window, passages)) > MAX_SOURCES:
+        window = window.newest(window.turns - 1, reason="over_source_limit")
+    if summary and len(_sources_of(window, passages) | set(summary.sources)) > MAX_SOURCES:
+        summary = None
+    return window, summary
+
+
+def _sources_of(window: Window, passages: Sequence[Passage]) -> set[Source]:
+    return {*_behind_passages(passages), *_behind_window(window)}
+
+
+def _behind_passages(passages: Sequence[Passage]) -> list[Source]:
+    return [(passage["document_id"], passage["version"]) for passage in passages]
+
+
+def _behind_window(window: Window) -> list[Source]:
+    """Newest turn first."""
+    newest_first = reversed(window.past_turns)
+    return [(source[0], source[1]) for turn in newest_first for source in turn["sources"]]
+
+
+def _shown(plan: PromptPlan, summary: ToldSummary | None) -> tuple[Source, ...]:
+    """The documents behind the prompt's passages, its earlier answers and its summary, each once.
+
+    An answer may have taken its words from any of them.
+    """
+    told = summary.sources if summary and plan.has_summary else ()
+    passages = _behind_passages(plan.prompt.passages)
+    return tuple(dict.fromkeys((*passages, *_behind_window(plan.window), *told)))
 
 
 def _say(made: Said, door: Door) -> Said:
@@ -299,7 +338,7 @@ def _narrated(released: Released, window: WindowReport, evidence: Evidence, door
     )
 
 
-def _answer(made: Said, state: AnswerReads) -> Answer:
+def _answer(made: Said, state: AnswerReads, informed_by: list[list[str]]) -> Answer:
     evidence = state.get("evidence")
     answer: Answer = {
         "kind": made.kind,
@@ -311,4 +350,6 @@ def _answer(made: Said, state: AnswerReads) -> Answer:
         "usage": made.usage,
         "replies": list(made.replies),
     }
+    if informed_by:
+        answer["informed_by"] = informed_by
     return {**answer, "partial": True} if made.partial else answer

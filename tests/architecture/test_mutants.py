@@ -32,6 +32,7 @@ from promise import (
     check_restricted,
     check_revoked,
     check_studio,
+    check_summary_sources,
     check_task_inputs,
     check_threads_apart,
     check_writes,
@@ -49,7 +50,7 @@ from graph.state import TurnState
 from graph.steps import RequestContext, Step
 from graph.studio import LOCAL_CALLER
 from nodes.answer.grounding import Grounding
-from nodes.contracts import Caller, Evidence, Passage
+from nodes.contracts import Caller, Evidence, Passage, ToldSummary
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.exits import PermittedRetriever
 from nodes.retrieve.index import LexicalRetriever
@@ -170,6 +171,8 @@ CHECKS: dict[str, Callable[[World, Path], None]] = {
     "RESTRICTED stays with the granted": lambda world, _: check_restricted(world),
     "a grant ends with its request": lambda world, _: check_grant_is_read_anew(world),
     "what was revoked is not restated": check_revoked,
+    "a summary's sources go with its words": check_summary_sources,
+    "a record keeps all sources of its words": check_summary_sources,
     "one exit is enough": exits,
 }
 
@@ -449,6 +452,38 @@ def turns_forget_their_sources(plant: Plant) -> None:
     )
 
 
+@breaks("a summary's sources go with its words")
+def a_summary_leaves_no_source(plant: Plant) -> None:
+    """The answer is told the summary's text alone, as it once was."""
+
+    def run(real: Any, view: Any, **given: Any) -> Any:
+        told = given.pop("summary")
+        return real(view, **given, summary=replace(told, sources=()) if told else None)
+
+    plant.run("answer", run)
+
+
+@breaks("a record keeps all sources of its words")
+def a_record_keeps_the_citations_only(plant: Plant) -> None:
+    plant.run(
+        "answer",
+        lambda real, view, **given: (
+            written := real(view, **given),
+            written["answer"].pop("informed_by", None),
+        )[0],
+    )
+
+
+@breaks("a record keeps all sources of its words")
+def a_record_authorises_what_it_lists_only(plant: Plant) -> None:
+    real = promise.show
+    plant.put(
+        promise,
+        "show",
+        lambda content, sources, *how: real(content, [one for one in sources if one.get("label")], *how),
+    )
+
+
 @breaks("a grant ends with its request")
 def answers_are_cached_without_the_caller(plant: Plant) -> None:
     class Cached:
@@ -547,7 +582,7 @@ def the_studio_believes_the_context(plant: Plant) -> None:
 
 @breaks("a claimed summary is not shown")
 def the_studio_believes_a_summary(plant: Plant) -> None:
-    plant.put(graph.steps, "summary_of", lambda context: context.summary)
+    plant.put(graph.steps, "summary_of", lambda context: ToldSummary(**context.summary))
 
 
 @breaks("a claim is not kept")

@@ -18,6 +18,7 @@ from integration.door import Door, endings, events_of
 from api.logs import log_as_json
 from graph.run import config_for
 from graph.steps import RequestContext
+from nodes.contracts import ToldSummary
 
 MARK = "SECRET-X-7f3a9c"
 KEY = f"{MARK}-a-secret-of-more-than-32-letters"
@@ -122,7 +123,7 @@ def test_what_a_python_caller_passes_beside_the_input(
         config["configurable"]["__token"] = MARK
         if encrypts:
             config["configurable"]["api_key"] = MARK
-        summary = f"{MARK} 摘要"
+        summary = ToldSummary(f"{MARK} 摘要", ((MARK, "1"),))
         assistant.graph.invoke(
             {"request": {"text": FACT}},
             config,

@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.rows import Conversation, Owner, Question, Reply
+from checkpoint.conversations.sources import keys_of
 from checkpoint.conversations.store import ConversationStore, open_store
 from checkpoint.conversations.summary import FOLD_AT_LEAST, Summary, ToFold, fold, summary_for
 from graph.compose import open_assistant
@@ -198,10 +199,17 @@ def test_the_summary_reaches_the_prompt_below_the_window_and_nowhere_else(
         assert held is not None
         until(lambda: store.get(ME, held.id).summary)
         recording_provider.PROMPTS.clear()
-        assert door.ask("创业补贴有多少？")[-1][1]["status"] == "completed"
+        assert door.ask("租房补贴有多少？")[-1][1]["status"] == "completed"
         answered = [prompt for prompt in recording_provider.PROMPTS if prompt.passages]
         assert recording_provider.SUMMARY in answered[-1].messages[0].content
-        assert answered[-1].messages[-1].content == "创业补贴有多少？"
+        assert answered[-1].messages[-1].content == "租房补贴有多少？"
+        last = list(store.walk_messages(ME, held.id))[-1]
+        summary = summary_for(store, held, everyone)
+        assert summary
+        assert summary.sources
+        assert {tuple(key) for key in summary.sources} < {tuple(key) for key in keys_of([last.sources])}
+        listed = door.http.get(f"/conversations/{held.id}/messages").json()["items"][-1]["sources"]
+        assert [source["label"] for source in listed] == ["C1"]
         shown = str(door.http.get(f"/conversations/{held.id}").json())
         assert "SUM42" not in shown + door.http.get(f"/conversations/{held.id}/messages").text
         with redis.Redis.from_url(redis_url) as client:
