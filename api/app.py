@@ -1,9 +1,10 @@
 """The HTTP door: routes, and what starts and ends with the server. A route calls one other module."""
 
 import asyncio
+import math
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Annotated, Any
@@ -25,20 +26,31 @@ from api.bodies import (
     RequestList,
     StopBody,
     Stopping,
+    StrictRoute,
     ThreadId,
     Version,
     WindowMessage,
     WindowView,
+)
+from api.connections import (
+    MAX_HEAD_BYTES,
+    MOST_WAITING,
+    RESERVED_FILES,
+    House,
+    allow_files,
+    places_for,
+    protocol_in,
 )
 from api.contract.router import ContractParts, contract_router
 from api.conversations import ConversationParts, conversations_router, delete_named
 from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, check_bind, thread_of
-from api.leases import LEASE_MS, LeaseKeeper
+from api.leases import LeaseKeeper
 from api.ledger import refusal_of
 from api.logs import log_as_json
 from api.metrics import CONTENT_TYPE as METRICS_TYPE
+from api.message_ids import idempotency_key, message_id_of
 from api.metrics import Metrics
 from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
 from api.rejoin import Rejoining, rejoin_router
@@ -61,10 +73,9 @@ from graph.run import BadTextError, check_text, stream_turn
 from graph.settings import Settings
 from nodes.contracts import Caller, Language
 
-SHUTDOWN_GRACE_SECONDS = 10.0
-
 CallerHere = Annotated[Caller, Depends(caller_of)]
 ThreadHere = Annotated[ThreadId, Path()]
+KeyHere = Annotated[str | None, Depends(idempotency_key)]
 
 _STREAM_EXAMPLE = (
     'id: 1\nevent: created\ndata: {"request_id":"…","thread_id":"…","turn_id":null}\n\n'
@@ -91,29 +102,32 @@ def create_app(
     store: ConversationStore | None = None,
     client: Any = None,
     run_turn: StreamTurn = stream_turn,
-    lease_ms: int = LEASE_MS,
-    grace_seconds: float = SHUTDOWN_GRACE_SECONDS,
+    lease_ms: int | None = None,
+    grace_seconds: float | None = None,
 ) -> FastAPI:
-    """The door around one open assistant, which the caller opens and closes.
+    """The door around one open assistant, which the caller opens and closes. Times not given are as set.
 
     `store` keeps the conversations; without one nothing is stored but the threads. `client` is the Redis
     client for the leases; by default the saver's own.
     """
-    config, metrics = assistant.saver.config, Metrics()
+    config, settings, metrics = assistant.saver.config, assistant.settings, Metrics()
+    grace = settings.drain_seconds if grace_seconds is None else grace_seconds
+    metrics.set("workers", 1)
+    metrics.set("turns_limit", assistant.settings.max_workers)
     keeper = LeaseKeeper(
         assistant.saver.wire.client if client is None else client,
         prefix=config.key_prefix,
-        lease_ms=lease_ms,
+        lease_ms=round(settings.lease_seconds * 1000) if lease_ms is None else lease_ms,
     )
     ledger = make_ledger(store, assistant, keeper) if store else None
     desk = Desk(
         assistant,
         keeper,
-        WorkerPool(assistant.settings.max_workers),
+        WorkerPool(settings.max_workers, per_caller=settings.caller_max_running),
         run_turn=run_turn,
-        stop_on_disconnect=assistant.settings.on_disconnect == "stop",
+        stop_on_disconnect=settings.on_disconnect == "stop",
         ledger=ledger,
-        turn_log=turn_log(assistant.settings, metrics),
+        turn_log=turn_log(settings, metrics),
     )
 
     @asynccontextmanager
@@ -122,7 +136,7 @@ def create_app(
         sweeper.start()
         yield
         sweeper.close()
-        await run_in_threadpool(desk.close, grace_seconds)
+        await run_in_threadpool(desk.close, grace)
         if ledger:
             await run_in_threadpool(ledger.end)
 
@@ -137,7 +151,9 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
-    app.state.sign_in, app.state.metrics = sign_in_of(assistant.settings), metrics
+    app.router.route_class = StrictRoute
+    app.state.sign_in, app.state.metrics = sign_in_of(settings), metrics
+    app.state.heartbeat_seconds, app.state.grace_seconds = settings.heartbeat_seconds, grace
     _add_chat(app, desk)
     app.include_router(ask_router(assistant, desk.pool))
     app.include_router(contract_router(ContractParts(assistant, desk.pool)))
@@ -166,10 +182,11 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
             **_ON_STORE,
             **responses("thread_busy", "invalid_body", "invalid_text", "message_id_reused", "pool_full"),
             **responses("store_unavailable", "shutting_down"),
+            **responses("caller_limit"),
         },
         summary="Ask, reply or command; answers as a stream of events",
     )
-    async def chat(request: Request, body: ChatBody, caller: CallerHere) -> EventStream:
+    async def chat(request: Request, body: ChatBody, caller: CallerHere, key: KeyHere) -> EventStream:
         _check_message(body.message)
         run = await desk.take(
             Ask(
@@ -177,7 +194,7 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
                 body.message,
                 caller,
                 origin_of(request),
-                body.client_message_id,
+                message_id_of(key, body.client_message_id),
                 name=body.thread_id,
             )
         )
@@ -287,7 +304,7 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(CheckpointUnavailable)
     async def unavailable(request: Request, _error: CheckpointUnavailable) -> Response:
-        return reply(request, Refusal("store_unavailable", retry_after=2))
+        return reply(request, Refusal("store_unavailable"))
 
     @app.exception_handler(ConversationStoreError)
     async def unstored(request: Request, error: ConversationStoreError) -> Response:
@@ -399,6 +416,11 @@ class DrainingServer(uvicorn.Server):
 
 def address_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        http=protocol_in(house),
+        ws="none",
+        backlog=waiting,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_keep_alive=math.ceil(house.idle_seconds),
 
 
 def make_server(
@@ -406,10 +428,15 @@ def make_server(
     host: str,
     port: int,
     *,
-    grace_seconds: float = SHUTDOWN_GRACE_SECONDS,
+    grace_seconds: float | None = None,
     announce: Callable[[str], None] = print,
 ) -> DrainingServer:
-    """A server for an app of `create_app`; port 0 takes a free one and `announce` tells which."""
+    """A server for an app of `create_app`; port 0 takes a free one and `announce` tells which.
+
+    The grace not given is the app's. Raises this process's limit of open files to what it may need.
+    """
+    grace = app.state.grace_seconds if grace_seconds is None else grace_seconds
+    house, waiting = house_of(app)
     config = uvicorn.Config(
         app,
         host,
@@ -419,9 +446,36 @@ def make_server(
         server_header=False,
         proxy_headers=False,  # who is local is decided by the connection itself
         # Streams get the grace to finish, the interrupted ones a moment to be recorded.
-        timeout_graceful_shutdown=round(2 * grace_seconds) + 5,
+        timeout_graceful_shutdown=round(2 * grace) + 5,
+        log_config=None,  # its loggers are this process's, like those of every other library
     )
-    return DrainingServer(config, app.state.desk, grace_seconds, announce)
+    return DrainingServer(config, app.state.desk, grace, announce)
+
+
+def house_of(app: FastAPI) -> tuple[House, int]:
+    """The connections that a server of this app keeps, and how many may wait to be accepted."""
+    settings: Settings = app.state.assistant.settings
+    wanted = settings.max_connections
+    places = places_for(wanted, allow_files(wanted + MOST_WAITING + RESERVED_FILES))
+    house = House(
+        places.kept,
+        settings.idle_seconds,
+        app.state.assistant.new_id,
+        on_ended=lambda reason: app.state.metrics.count("connections_ended", reason),
+    )
+    return house, places.waiting
+
+
+@contextmanager
+def open_app(settings: Settings, *, worker: int | None = None) -> Iterator[FastAPI]:
+    """The app with all it needs, as the settings say; `worker` is its number among several processes."""
+    with (
+        exporting_spans(settings),
+        open_store(settings.conversations) as store,
+        open_assistant(settings) as assistant,
+    ):
+        log_as_json(assistant.clock, worker=worker)
+        yield create_app(assistant, store=store)
 
 
 def serve(
@@ -429,10 +483,5 @@ def serve(
 ) -> None:
     """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
     check_bind(host, sign_in=settings.has_sign_in)
-    with (
-        exporting_spans(settings),
-        open_store(settings.conversations) as store,
-        open_assistant(settings) as assistant,
-    ):
-        log_as_json(assistant.clock)
-        make_server(create_app(assistant, store=store), host, port, announce=announce).run()
+    with open_app(settings) as app:
+        make_server(app, host, port, announce=announce).run()

@@ -5,7 +5,6 @@ the model, and nothing else. No field could carry another role, a tool call or a
 """
 
 import asyncio
-import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,11 +15,12 @@ from fastapi import APIRouter, Depends, Request
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, Field
 
-from api.bodies import Body
+from api.bodies import Body, StrictRoute
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream, Feed
-from api.identity import caller_of
-from api.problems import Refusal, problem_body, responses
+from api.identity import caller_of, limit_of
+from api.problems import Refusal, problem_body, responses, too_many
+from api.turnlog import log_fault
 from api.turns import tell, tell_outcome
 from api.workers import Slot, WorkerPool
 from graph.answer_question import Ask, request_of
@@ -33,7 +33,14 @@ MAX_PAIRS = 1000
 _Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
 _REFUSALS = responses(
     *("bad_request", "forbidden", "body_timeout", "body_too_large", "malformed_json"),
-    *("unsupported_media_type", "invalid_body", "invalid_text", "pool_full", "internal_error"),
+    *(
+        "unsupported_media_type",
+        "invalid_body",
+        "invalid_text",
+        "pool_full",
+        "caller_limit",
+        "internal_error",
+    ),
 )
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -89,14 +96,15 @@ class AskRun:
     ended: "Future[AskAnswer]" = field(default_factory=Future)
 
     def work(self) -> None:
-        self.ended.set_running_or_notify_cancel()  # from here on it ends, whoever has stopped waiting
+        if not self.ended.set_running_or_notify_cancel():
+            return  # nobody waits any more, and it has not begun
         self.feed.say("created", {"request_id": self.origin.request_id, "thread_id": None, "turn_id": None})
         try:
             result = last_result(self.ask.events(self.control), partial(tell, self.feed))
             self.slot.release()  # before the end is told, so that the reader's next question finds it free
             self._conclude(result)
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
-            _log_fault(self.origin.request_id, error)
+            log_fault("ask_fault", self.origin.request_id, error)
             self._refuse(Refusal("internal_error"))
 
     def _conclude(self, result: TurnResult) -> None:
@@ -110,6 +118,7 @@ class AskRun:
         self.ended.set_result(answer)
 
     def _refuse(self, refusal: Refusal) -> None:
+        self.slot.release()
         body = problem_body(refusal, request_id=self.origin.request_id, instance=self.origin.path)
         self.feed.say("error", body)
         self.ended.set_exception(refusal)
@@ -121,7 +130,7 @@ class AskRun:
 
 def ask_router(assistant: Assistant, pool: WorkerPool) -> APIRouter:
     """The two routes, in worker threads of this pool. They touch neither Redis nor SQL."""
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     caller_here = Depends(caller_of)
 
     @router.post("/v1/ask", responses=_REFUSALS, summary="Answer one question without a conversation")
@@ -152,17 +161,14 @@ def start(
     origin: Origin = request.scope["state"]["origin"]
     pairs = None if body.history is None else [(role, text) for role, text in body.history]
     ask = Ask(assistant.services, caller, request_of(body.question, origin.received_at), pairs)
-    slot = pool.reserve()
-    if slot is None:
-        raise Refusal("pool_full", retry_after=1)
-    return _started(AskRun(ask, origin, slot))
+    return _started(AskRun(ask, origin, pool.reserve(limit_of(caller))), pool)
 
 
-def _started(run: AskRun) -> AskRun:
+def _started(run: AskRun, pool: WorkerPool) -> AskRun:
     try:
         run.slot.start(run.work, name=f"ask-{run.origin.request_id[:8]}")
     except RuntimeError:  # the system has no thread to give
-        raise Refusal("pool_full", retry_after=1) from None
+        raise too_many("pool_full", pool.size) from None
     return run
 
 
@@ -188,10 +194,3 @@ def _shown(run: AskRun, result: TurnResult) -> AskAnswer:
         decision_digest=result.decision_digest,
         usage=dict(result.usage) if result.usage else None,
     )
-
-
-def _log_fault(request_id: str, error: Exception) -> None:
-    """An error's type and place. Its message may quote the user, so it stays out of the log."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
-    log.error("ask_fault", request_id=request_id, error=type(error).__name__, at=at)

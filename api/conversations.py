@@ -17,12 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import Body, ThreadId
+from api.bodies import Body, StrictRoute, ThreadId
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of
 from api.ledger import Ledger, data_of, owner_of
-from api.problems import MEDIA_TYPE, PROBLEMS, Refusal, responses
+from api.message_ids import idempotency_key, message_id_of
+from api.problems import MEDIA_TYPE, PROBLEMS, Refusal, headers_of, responses
 from api.turns import Ask, Desk, Run
 from checkpoint.conversations.rows import Conversation, StoredMessage
 from checkpoint.conversations.sources import MaySee, language_of, show
@@ -43,8 +44,8 @@ _ON_BODY = responses(
     *("body_timeout", "body_too_large", "malformed_json", "unsupported_media_type", "invalid_body")
 )
 _ON_SENDING = responses(
-    *("thread_busy", "unfinished_turn", "invalid_text", "message_id_reused", "pool_full", "shutting_down"),
-    *("processing_failed", "lease_lost", "run_vanished"),
+    *("thread_busy", "unfinished_turn", "invalid_text", "message_id_reused", "pool_full", "caller_limit"),
+    *("shutting_down", "processing_failed", "lease_lost", "run_vanished"),
 )
 
 
@@ -207,7 +208,7 @@ class Exported(Camel):
 
 def conversations_router(parts: ConversationParts) -> APIRouter:
     """All routes of the durable record."""
-    router = APIRouter(prefix="/conversations", tags=["conversations"])
+    router = APIRouter(prefix="/conversations", route_class=StrictRoute)
     _add_listing(router, parts)
     _add_one(router, parts)
     _add_messages(router, parts)
@@ -356,6 +357,7 @@ def _add_sending(router: APIRouter, parts: ConversationParts) -> None:
         body: SendBody,
         request: Request,
         caller: here,
+        key: Annotated[str | None, Depends(idempotency_key)],
     ) -> Response:
         check_question(body.question)
         held = await run_in_threadpool(parts.store.get, owner_of(caller), id_of(conversation_id))
@@ -366,7 +368,7 @@ def _add_sending(router: APIRouter, parts: ConversationParts) -> None:
                 body.question,
                 caller,
                 origin,
-                body.client_message_id,
+                message_id_of(key, body.client_message_id),
                 name=held.external_id,
                 conversation_id=held.id,
             )
@@ -382,11 +384,14 @@ def _add_sending(router: APIRouter, parts: ConversationParts) -> None:
 
 
 def id_of(text: str) -> UUID:
-    """An id of ours; anything else names nothing here."""
+    """An id of ours as we write it; anything else names nothing here, not even another spelling of one."""
     try:
-        return UUID(text)
+        found = UUID(text)
     except ValueError:
         raise Refusal("not_found") from None
+    if str(found) != text.lower():
+        raise Refusal("not_found")
+    return found
 
 
 def view_of(held: Conversation) -> ConversationView:
@@ -479,6 +484,7 @@ def reply_to(run: Run, name: str, data: dict[str, Any]) -> Response:
     problem = data if name == "error" else data.get("error")
     headers = {"X-Request-ID": run.request_id}
     if problem:
+        headers |= headers_of(Refusal(problem["code"]))
         return JSONResponse(problem, PROBLEMS[problem["code"]].status, headers, media_type=MEDIA_TYPE)
     return JSONResponse(sent_of(run, data).model_dump(), headers=headers)
 

@@ -88,6 +88,8 @@ class Edge:
             raise Refusal("body_timeout", headers={"Connection": "close"}) from None
         if body and not _is_json(_header(scope, b"content-type") or b""):
             raise Refusal("unsupported_media_type")
+        if body and _is_encoded(scope):
+            raise _no_encoding()
         return body
 
 
@@ -125,8 +127,8 @@ class _Reply:
 
 
 def log_refusal(refusal: Refusal, origin: Origin) -> None:
-    """Refused requests are logged without anything of their text."""
-    log.info("request_refused", request_id=origin.request_id, code=refusal.code, trace=origin.trace)
+    """Refused requests are logged without anything of their text; the caller's own id is text of theirs."""
+    log.info("request_refused", request_id=origin.request_id, code=refusal.code)
 
 
 def _log_fault(error: Exception, origin: Origin) -> None:
@@ -167,6 +169,20 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 def _too_large() -> Refusal:
     # What is left of the body is not read, so the connection cannot be used again.
     return Refusal("body_too_large", headers={"Connection": "close"})
+
+
+def _no_encoding() -> Refusal:
+    """A small compressed body can be a huge one; what is not taken is not unpacked either."""
+    return Refusal(
+        "unsupported_media_type",
+        "Send the body as it is, without Content-Encoding.",
+        headers={"Accept-Encoding": "identity"},
+    )
+
+
+def _is_encoded(scope: Scope) -> bool:
+    kinds = (value for name, value in scope["headers"] if name == b"content-encoding")
+    return any(kind.strip().lower() not in (b"", b"identity") for kind in kinds)
 
 
 def _is_json(content_type: bytes) -> bool:

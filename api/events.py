@@ -95,7 +95,8 @@ class Feed:
             self._bytes += len(event.wire)
             listeners = list(self._listeners)
         for wake in listeners:
-            wake()
+            with suppress(RuntimeError):  # of a loop that is closed: it has no readers left
+                wake()
 
     def after(self, number: int) -> list[Event]:
         with self._guard:
@@ -125,7 +126,8 @@ class EventStream(Response):
     """A feed as `text/event-stream`, until its terminal event or until the reader is gone.
 
     Written here instead of taken from a library, because the one at hand ends every stream the moment the
-    server is told to stop, and a drain must let the running answers finish.
+    server is told to stop, and a drain must let the running answers finish. Between two heartbeats lies what
+    is given here, else what the app that it answers for was made with.
     """
 
     media_type = "text/event-stream"
@@ -138,7 +140,7 @@ class EventStream(Response):
         status_code: int = 200,  # by this parameter the framework knows the status for its document
         after: int = 0,
         on_abandoned: Callable[[], None] | None = None,
-        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+        heartbeat_seconds: float | None = None,
         send_timeout_seconds: float = SEND_TIMEOUT_SECONDS,
     ) -> None:
         self.status_code = status_code
@@ -153,7 +155,9 @@ class EventStream(Response):
         self._send_timeout_seconds = send_timeout_seconds
         self._is_gone = False
 
-    async def __call__(self, _scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if self._heartbeat_seconds is None:
+            self._heartbeat_seconds = heartbeat_of(scope)
         news = asyncio.Event()
         wake = _waker(asyncio.get_running_loop(), news)
         self._feed.listen(wake)
@@ -197,12 +201,17 @@ class EventStream(Response):
                 yield HEARTBEAT
 
 
+def heartbeat_of(scope: Message) -> float:
+    """Seconds between two heartbeats, of the app that the request came to."""
+    app = scope.get("app")
+    return getattr(app.state, "heartbeat_seconds", HEARTBEAT_SECONDS) if app else HEARTBEAT_SECONDS
+
+
 def _waker(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> Callable[[], None]:
-    """Wake the reader's loop unless it is awake already; a closed loop has no readers left."""
+    """Wake the reader's loop unless it is awake already."""
 
     def wake() -> None:
         if not news.is_set():
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(news.set)
+            loop.call_soon_threadsafe(news.set)
 
     return wake

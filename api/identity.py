@@ -61,7 +61,7 @@ async def signed_in_caller(request: Request, sign_in: SignIn) -> Caller:
         header = _challenge(f'error="insufficient_scope", scope="{lacking.scope}"')
         raise Refusal("insufficient_scope", headers=header) from None
     except KeysUnavailableError:
-        raise Refusal("sign_in_unavailable", retry_after=10) from None
+        raise Refusal("sign_in_unavailable") from None
 
 
 def local_caller(request: Request) -> Caller:
@@ -84,16 +84,31 @@ def thread_of(caller: Caller, name: str) -> str:
     For a signed-in one a hash of tenant, user and name, each led by its length, so that no two triples are
     the same text and no name reaches a thread of somebody else's.
     """
-    if (caller.tenant, caller.user) == (LOCAL.tenant, LOCAL.user):
-        return name
-    parts = (part.encode() for part in (caller.tenant, caller.user, name))
-    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()
+    return name if is_local(caller) else _hash_of(caller.tenant, caller.user, name)
+
+
+def limit_of(caller: Caller) -> str | None:
+    """Under which name a caller's running requests are counted; None for the local one, who has no limit.
+
+    One-way, so that no name of a person's becomes a key.
+    """
+    return None if is_local(caller) else _hash_of(caller.tenant, caller.user)
+
+
+def is_local(caller: Caller) -> bool:
+    return (caller.tenant, caller.user) == (LOCAL.tenant, LOCAL.user)
 
 
 def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     return _is_address(host) and ipaddress.ip_address(host).is_loopback
+
+
+def _hash_of(*texts: str) -> str:
+    """Each text is led by its length, so that no letter can move from one to the next."""
+    parts = (text.encode() for text in texts)
+    return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()
 
 
 def _token_in(headers: list[str]) -> str:

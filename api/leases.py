@@ -5,18 +5,26 @@ across processes and hosts. A holder is known by a random token made for this ve
 commits nothing whose token is no longer the stored one. What a client sent twice is recognised in the
 same script that takes the lease, so two equal sends can never both start.
 
+A signed-in caller also takes a seat, of which there is a bounded number in all processes together. Seats
+are one sorted set a caller, by the time at which each lapses. That key cannot be in the slot of every
+thread, so it costs a round trip of its own, after the lease: what is sent twice is recognised first.
+
 Every promise about time is in milliseconds of the Redis server's clock, but for the keeper's own ticks.
 """
 
 import hashlib
 import math
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
 from typing import Any, Literal
 
+import structlog
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
@@ -31,6 +39,8 @@ ONCE_MS = 24 * 3600 * 1000
 CLAIMS_KEPT = 256  # client ids remembered per thread
 OUTCOMES_KEPT = 16  # stored results per thread; older claims are known but their text is gone
 STOP_MS = 60_000
+
+log = structlog.get_logger("api")
 
 # KEYS lease, once.  ARGV token, lease ms, may take ("1"/"0"), client id, fingerprint, request id, once ms.
 # A claim is "<fingerprint> <request id> <token>". Its number in the order of claims bounds the key.
@@ -111,6 +121,21 @@ redis.call('SET', KEYS[2], token, 'PX', ARGV[1])
 return 1
 """
 
+# KEYS seats.  ARGV token, seats there are ("0": the token has one, renew it), ms.  -> 1, or 0 when all are
+# taken. Seats of processes that died lapse by the time they are kept under.
+_SIT = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if ARGV[2] ~= '0' and not redis.call('ZSCORE', KEYS[1], ARGV[1])
+    and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then
+  return 0
+end
+redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+"""
+
 
 class LeaseError(Exception):
     """Root of what taking a lease can answer instead of a lease."""
@@ -127,6 +152,14 @@ class ThreadBusyError(LeaseError):
     def retry_after_seconds(self) -> int:
         """Whole seconds, at least 1 and at most 5: most turns end long before the lease would lapse."""
         return min(5, max(1, math.ceil(self.retry_after_ms / 1000)))
+
+
+class CallerLimitError(LeaseError):
+    """The caller has as many requests running as allowed, here and elsewhere. Nothing was stored."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"this caller has {limit} requests running, as many as allowed; wait for one to end")
+        self.limit = limit
 
 
 class ClaimedError(LeaseError):
@@ -157,6 +190,14 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Seats:
+    """Of whom running requests are counted, under a name that is no person's, and how many may run."""
+
+    name: str
+    limit: int
+
+
+@dataclass(frozen=True)
 class ThreadKeys:
     """The three sibling keys of one thread."""
 
@@ -168,6 +209,10 @@ class ThreadKeys:
 def keys_of(thread_id: str, prefix: str = DEFAULT_PREFIX) -> ThreadKeys:
     key = context_key(prefix, thread_id)
     return ThreadKeys(sibling_key("lease", key), sibling_key("once", key), sibling_key("stop", key))
+
+
+def seats_key(name: str, prefix: str = DEFAULT_PREFIX) -> str:
+    return f"business-assistant:caller:v1:{{{context_key(prefix, name)}}}"
 
 
 @dataclass
@@ -187,6 +232,8 @@ class Lease:
     on_tick: Callable[[], None] | None = None
     outcome: bytes | None = field(default=None, repr=False)
     ending: Literal["forget", "leave", "ended"] = "forget"
+    seats: str | None = None  # the key in which this lease's token has a seat
+    seat_due: float = 0.0  # when it is renewed next, on the monotonic clock
     _told_to_stop: bool = field(default=False, repr=False)
 
     def begin(self) -> None:
@@ -231,7 +278,8 @@ class LeaseKeeper:
         self._lease_ms = lease_ms
         self._tick = min(tick_seconds, lease_ms / 3000)
         self._new_token = new_token
-        self._scripts = {text: client.register_script(text) for text in (_TAKE, _RENEW, _RELEASE, _STOP)}
+        scripts = (_TAKE, _RENEW, _RELEASE, _STOP, _SIT)
+        self._scripts = {text: client.register_script(text) for text in scripts}
         self._held: dict[str, Lease] = {}
         self._guard = threading.Lock()
         self._closed = threading.Event()
@@ -244,24 +292,30 @@ class LeaseKeeper:
         request_id: str,
         *,
         claim: Claim | None = None,
+        seats: Seats | None = None,
         on_stop: Callable[[], None] | None = None,
         on_lost: Callable[[], None] | None = None,
         on_tick: Callable[[], None] | None = None,
     ) -> Iterator[Lease]:
-        """Hold the thread's lease for the block; the callbacks come from the keeper's thread.
+        """Hold the thread's lease for the block, and one of the seats; the callbacks come from the keeper's
+        thread.
 
-        Raises ThreadBusyError, ClaimedError or CheckpointUnavailable before the block starts. The
-        release at the end never raises: a lease that could not be released lapses by itself.
+        Raises ThreadBusyError, ClaimedError, CallerLimitError or CheckpointUnavailable before the block
+        starts. The release at the end never raises: what could not be released lapses by itself.
         """
         lease = self._take(thread_id, request_id, claim)
         lease.on_stop, lease.on_lost, lease.on_tick = on_stop, on_lost, on_tick
-        self._watch(lease)
         try:
+            if seats:
+                self._sit(lease, seats)
+            self._watch(lease)
             yield lease
         finally:
             self._unwatch(lease)
             with suppress(CheckpointUnavailable):
                 self._release(lease)
+            with suppress(CheckpointUnavailable):
+                self._stand_up(lease)
 
     def look_up(self, thread_id: str, request_id: str, claim: Claim) -> None:
         """Raise ClaimedError when the claim is known; take nothing."""
@@ -301,7 +355,21 @@ class LeaseKeeper:
         keys = keys_of(thread_id, self._prefix)
         token = self._new_token()
         state, owner = self._read(self._take_script(keys, token, request_id, claim, may_take=True))
-        return Lease(token, keys, owner, claim, taken_over=state == "again")
+        is_again = state == "again"
+        # The claim of a request that began before outlives whatever keeps it from going on now.
+        return Lease(token, keys, owner, claim, taken_over=is_again, ending="leave" if is_again else "forget")
+
+    def _sit(self, lease: Lease, seats: Seats) -> None:
+        """Raises CallerLimitError; or CheckpointUnavailable, and then the seat may be taken all the same."""
+        lease.seats = seats_key(seats.name, self._prefix)
+        if not self._script(_SIT, [lease.seats], [lease.token, seats.limit, self._lease_ms]):
+            lease.seats = None
+            raise CallerLimitError(seats.limit)
+        lease.seat_due = time.monotonic() + self._lease_ms / 3000
+
+    def _stand_up(self, lease: Lease) -> None:
+        if lease.seats:
+            self._call(self._client.zrem, lease.seats, lease.token)
 
     def _take_script(
         self, keys: ThreadKeys, token: str, request_id: str, claim: Claim | None, *, may_take: bool
@@ -337,11 +405,13 @@ class LeaseKeeper:
         self._script(_RELEASE, keys, arguments)
 
     def _watch(self, lease: Lease) -> None:
+        """Raises RuntimeError when the system has no thread to give; the next lease tries again."""
         with self._guard:
-            self._held[lease.token] = lease
             if self._renewer is None:
-                self._renewer = threading.Thread(target=self._renew_all, name="lease-renewer", daemon=True)
-                self._renewer.start()
+                renewer = threading.Thread(target=self._renew_all, name="lease-renewer", daemon=True)
+                renewer.start()
+                self._renewer = renewer
+            self._held[lease.token] = lease
 
     def _unwatch(self, lease: Lease) -> None:
         with self._guard:
@@ -351,20 +421,42 @@ class LeaseKeeper:
         while not self._closed.wait(self._tick):
             with self._guard:
                 held = list(self._held.values())
+            for lease in held:  # before any waiting for Redis, so that a time-out comes in time without it
+                self._guarded(lease.on_tick)
             for lease in held:
-                self._renew(lease)
-                if lease.on_tick:
-                    lease.on_tick()
+                self._guarded(partial(self._renew, lease))
+
+    def _guarded(self, work: Callable[[], None] | None) -> None:
+        """One lease's fault must not end the renewing of all others."""
+        try:
+            if work:
+                work()
+        except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
+            frames = traceback.extract_tb(error.__traceback__)[-3:]
+            at = [f"{frame.name}:{frame.lineno}" for frame in frames]
+            log.error("lease_fault", error=type(error).__name__, at=at)  # noqa: TRY400 - its message stays out
 
     def _renew(self, lease: Lease) -> None:
         # Renewing at every tick costs one small round trip and leaves no second timetable to get wrong.
         with suppress(CheckpointUnavailable):
             keys = [lease.keys.lease, lease.keys.stop]
             held, stop = self._script(_RENEW, keys, [lease.token, self._lease_ms])
-            with self._guard:
-                if lease.token not in self._held:
-                    return
+            if not self._is_held_here(lease):
+                return
             lease.hear(held=bool(held), stop=bool(stop))
+            if lease.seats and time.monotonic() >= lease.seat_due:
+                self._sit_on(lease)
+
+    def _sit_on(self, lease: Lease) -> None:
+        """Keep the seat. It may be given up in this very moment, and must then not come back."""
+        self._script(_SIT, [lease.seats or ""], [lease.token, 0, self._lease_ms])
+        lease.seat_due = time.monotonic() + self._lease_ms / 3000
+        if not self._is_held_here(lease):
+            self._stand_up(lease)
+
+    def _is_held_here(self, lease: Lease) -> bool:
+        with self._guard:
+            return lease.token in self._held
 
     def _script(self, text: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         return self._call(self._scripts[text], keys=keys, args=arguments)

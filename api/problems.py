@@ -24,6 +24,7 @@ class Kind:
     title: str
     detail: str
     retryable: bool = False
+    retry_after: int | None = None  # seconds, where waiting helps and nothing better is known
 
 
 PROBLEMS: dict[str, Kind] = {
@@ -35,8 +36,10 @@ PROBLEMS: dict[str, Kind] = {
     "not_found": Kind(404, "Not found", "There is nothing here under this name."),
     "method_not_allowed": Kind(405, "Method not allowed", "See the Allow header."),
     "body_timeout": Kind(408, "Request timeout", "The body did not arrive in time; send it again.", True),
+    "head_timeout": Kind(408, "Request timeout", "The request did not arrive in time; send it again.", True),
+    "head_too_large": Kind(431, "Head too large", "The head of a request may have at most 32,768 bytes."),
     "thread_busy": Kind(
-        409, "Thread busy", "This thread is answering another request; wait for it or stop it.", True
+        409, "Thread busy", "This thread is answering another request; wait for it or stop it.", True, 1
     ),
     "body_too_large": Kind(413, "Body too large", "The body may have at most 65,536 bytes."),
     "unsupported_media_type": Kind(
@@ -45,9 +48,6 @@ PROBLEMS: dict[str, Kind] = {
     "invalid_body": Kind(422, "Invalid body", "See errors for the fields and what is wrong with them."),
     "invalid_text": Kind(
         422, "Invalid text", "The text must have 1 to 4,000 characters, without NUL and lone surrogates."
-    ),
-    "invalid_thread_id": Kind(
-        422, "Invalid thread id", "1 to 512 characters, without control characters and lone surrogates."
     ),
     "invalid_contract": Kind(
         422, "Invalid contract", "See errors for the path of each field and the rule it breaks."
@@ -60,9 +60,9 @@ PROBLEMS: dict[str, Kind] = {
     ),
     "invalid_cursor": Kind(422, "Invalid cursor", "This cursor is not of this listing; start without one."),
     "name_taken": Kind(409, "Name taken", "There is a conversation of this name; use it or another name."),
-    "pool_full": Kind(429, "Too many requests", "All workers are busy; try again shortly.", True),
+    "pool_full": Kind(429, "Too many requests", "All workers are busy; try again shortly.", True, 1),
     "caller_limit": Kind(
-        429, "Too many requests", "This caller has as many requests running as allowed; try again.", True
+        429, "Too many requests", "This caller has as many requests running as allowed; try again.", True, 1
     ),
     "processing_failed": Kind(
         500, "Processing failed", "The request could not be processed; send /retry to try again.", True
@@ -78,22 +78,36 @@ PROBLEMS: dict[str, Kind] = {
     ),
     "internal_error": Kind(500, "Internal error", "An unexpected fault; the log has it by request_id.", True),
     "store_unavailable": Kind(
-        503, "Store unavailable", "The conversation store does not answer; try again shortly.", True
+        503, "Store unavailable", "The conversation store does not answer; try again shortly.", True, 2
     ),
     "database_unavailable": Kind(
-        503, "Database unavailable", "The conversation database does not answer; try again shortly.", True
+        503, "Database unavailable", "The conversation database does not answer; try again shortly.", True, 2
     ),
     "database_read_only": Kind(
-        503, "Database read-only", "The conversation database cannot be written now; try again later.", True
+        503,
+        "Database read-only",
+        "The conversation database cannot be written now; try again later.",
+        True,
+        30,
     ),
     "database_full": Kind(
-        503, "Database full", "The conversation database has no room left; try again later.", True
+        503, "Database full", "The conversation database has no room left; try again later.", True, 30
     ),
     "sign_in_unavailable": Kind(
-        503, "Sign-in unavailable", "The keys that verify tokens cannot be fetched; try again shortly.", True
+        503,
+        "Sign-in unavailable",
+        "The keys that verify tokens cannot be fetched; try again shortly.",
+        True,
+        10,
     ),
-    "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True),
+    "shutting_down": Kind(503, "Shutting down", "This server is shutting down; try again shortly.", True, 5),
+    "too_many_connections": Kind(
+        503, "Too many connections", "This server has as many connections as allowed; try again.", True, 5
+    ),
 }
+
+# The names of the limits in RateLimit fields.
+LIMITS = {"pool_full": "workers", "caller_limit": "caller"}
 
 # The framework's own 400 is a body that it could not parse.
 _CODE_OF_STATUS = {400: "malformed_json", 403: "forbidden", 404: "not_found", 405: "method_not_allowed"}
@@ -132,6 +146,23 @@ def refusal_of_status(status: int, headers: Mapping[str, str] | None = None) -> 
     return Refusal(_CODE_OF_STATUS.get(status, "bad_request"), headers=headers or {})
 
 
+def too_many(code: str, limit: int) -> Refusal:
+    """A 429 that says which limit is reached, in the RateLimit fields of the IETF's HTTPAPI group.
+
+    Both limits are of what runs at the same time, so there is no window, and a place is free as soon as a
+    request ends: the time given is when to look again.
+    """
+    name = LIMITS[code]
+    wait = PROBLEMS[code].retry_after
+    return Refusal(
+        code,
+        headers={
+            "RateLimit-Policy": f'"{name}";q={limit};qu="concurrent-requests"',
+            "RateLimit": f'"{name}";r=0;t={wait}',
+        },
+    )
+
+
 def problem_body(refusal: Refusal, *, request_id: str, instance: str) -> dict[str, Any]:
     kind = PROBLEMS[refusal.code]
     body: dict[str, Any] = {
@@ -151,11 +182,15 @@ def problem_body(refusal: Refusal, *, request_id: str, instance: str) -> dict[st
 
 def problem_response(refusal: Refusal, *, request_id: str, instance: str) -> Response:
     body = problem_body(refusal, request_id=request_id, instance=instance)
-    headers = dict(refusal.headers)
-    if refusal.retry_after is not None:
-        headers["Retry-After"] = str(refusal.retry_after)
     content = json.dumps(body).encode()
-    return Response(content, PROBLEMS[refusal.code].status, headers, media_type=MEDIA_TYPE)
+    return Response(content, PROBLEMS[refusal.code].status, headers_of(refusal), media_type=MEDIA_TYPE)
+
+
+def headers_of(refusal: Refusal) -> dict[str, str]:
+    """The refusal's own headers, and when to come back where that is known."""
+    table = PROBLEMS[refusal.code].retry_after
+    wait = table if refusal.retry_after is None else refusal.retry_after
+    return {**refusal.headers, **({} if wait is None else {"Retry-After": str(wait)})}
 
 
 def responses(*codes: str) -> dict[int | str, dict[str, Any]]:

@@ -14,12 +14,13 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from api.bodies import ThreadId
+from api.bodies import StrictRoute, ThreadId
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of, thread_of
 from api.ledger import Entry, Ledger, data_of, ids_of, owner_of, result_in
 from api.problems import Refusal, responses
+from api.turnlog import log_fault
 from api.turns import Ask, Desk, Run, faded, outcome_of, tell_outcome
 from checkpoint.conversations.errors import ConversationStoreError
 from checkpoint.conversations.forking import find_request
@@ -124,7 +125,7 @@ class Rejoining:
 
 
 def rejoin_router(parts: Rejoining) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     here = Annotated[Caller, Depends(caller_of)]
     followers: set[asyncio.Task[None]] = set()
 
@@ -186,6 +187,9 @@ async def _tell_outcome(parts: Rejoining, found: Found, run: Run) -> None:
         run.feed.say(*run.error("store_unavailable"))
     except (ConversationStoreError, Refusal):  # it was deleted meanwhile, or the database is down
         run.feed.say(*run.error("run_vanished"))
+    except Exception as error:  # noqa: BLE001 - a stream must end; logged by type and place
+        log_fault("follower_fault", run.request_id, error)
+        run.feed.say(*run.error("internal_error"))
     else:
         _say_end(run, stored)
 

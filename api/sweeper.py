@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from api.turnlog import log_fault
 from checkpoint.errors import CheckpointUnavailable
 
 REST_SECONDS = 30.0
@@ -46,6 +47,8 @@ class Sweeper:
                 repaired = self._sweep(lambda: datetime.now(UTC))
             except CheckpointUnavailable:
                 log.warning("sweep_postponed")
+            except Exception as error:  # noqa: BLE001 - the next walk must come whatever this one met
+                log_fault("sweep_fault", "", error)
             else:
                 if repaired:
                     log.info("records_repaired", count=repaired)

@@ -6,6 +6,7 @@ nothing, also not for a question that one can guess.
 
 import hashlib
 import hmac
+import traceback
 from collections.abc import Mapping
 from secrets import token_bytes
 from typing import Any
@@ -28,12 +29,22 @@ class TurnLog:
         self._key = key
         self.metrics = metrics
 
-    def ended(self, record: Mapping[str, Any], result: TurnResult, ids: Mapping[str, Any]) -> None:
-        """`ids`: of the conversation, its two messages, and `summary_sequence`, as far as there are any."""
+    def ended(
+        self,
+        record: Mapping[str, Any],
+        result: TurnResult,
+        ids: Mapping[str, Any],
+        cause: str | None = None,
+    ) -> None:
+        """`ids`: of the conversation, its two messages, and `summary_sequence`, as far as there are any.
+
+        `cause`: why the run was told to end, if it was: a user's stop, a time-out, a shutdown, …
+        """
         names = ("request_id", "input_kind", "status", "degraded", "error_code", "duration_ms")
         log.info(
             "request_ended",
             **{name: record[name] for name in names},
+            cause=cause,
             **ids,
             question=self._said(result.original_question),
             standalone_question=self._said(result.standalone_question),
@@ -42,6 +53,11 @@ class TurnLog:
             **_usage_of(result),
         )
         self._count(record, result)
+
+    def broken_off(self, request_id: str, code: str, cause: str | None) -> None:
+        """An accepted request whose end could not be stored."""
+        log.warning("request_broken_off", request_id=request_id, code=code, cause=cause)
+        self.metrics.count("requests_broken_off", code)
 
     def _said(self, text: str | None) -> dict[str, Any] | None:
         """A text's hash and length in characters; never the text."""
@@ -60,6 +76,13 @@ class TurnLog:
             for direction, name in (("in", "prompt_tokens"), ("out", "completion_tokens")):
                 metrics.count("model_tokens", result.usage["model"], direction, by=result.usage[name])  # type: ignore[literal-required]
         metrics.count("window_omitted_turns", by=result.window["omitted_turns"])
+
+
+def log_fault(event: str, request_id: str, error: Exception) -> None:
+    """An error's type and place. Its message may quote the user, so it stays out of the log."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
+    log.error(event, request_id=request_id, error=type(error).__name__, at=at)
 
 
 def turn_log(settings: Settings, metrics: Metrics) -> TurnLog:

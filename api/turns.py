@@ -10,7 +10,6 @@ import hashlib
 import json
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -25,11 +24,21 @@ from starlette.concurrency import run_in_threadpool
 from api import records, takeover
 from api.edge import Origin
 from api.events import Feed
-from api.leases import Claim, ClaimedError, Lease, LeaseKeeper, ThreadBusyError
+from api.identity import limit_of
+from api.leases import (
+    CallerLimitError,
+    Claim,
+    ClaimedError,
+    Lease,
+    LeaseError,
+    LeaseKeeper,
+    Seats,
+    ThreadBusyError,
+)
 from api.ledger import Entry, Ledger, refusal_of
 from api.metrics import Metrics
-from api.problems import Refusal, problem_body
-from api.turnlog import TurnLog
+from api.problems import Refusal, problem_body, too_many
+from api.turnlog import TurnLog, log_fault
 from api.workers import Slot, WorkerPool
 from checkpoint.conversations.errors import ConversationNotFoundError, ConversationStoreError
 from checkpoint.conversations.rows import Question
@@ -50,8 +59,6 @@ from nodes.contracts import Caller, Request
 
 RUNS_KEPT = 256  # finished runs whose events can still be followed, and for how long
 RUN_KEPT_SECONDS = 120.0
-RUN_SECONDS = 600.0
-DETACHED_SECONDS = 300.0  # how long a run goes on that nobody reads any more
 ELSEWHERE_POLL_SECONDS = 0.5
 
 StreamTurn = Callable[..., Iterator[TurnEvent]]
@@ -82,6 +89,14 @@ class Ask:
         if self.client_message_id is None:
             return None
         return Claim(self.client_message_id, hashlib.sha256(self.message.encode()).hexdigest())
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a run may take, and go on without a reader; in seconds."""
+
+    run: float
+    detached: float
 
 
 @dataclass
@@ -116,12 +131,17 @@ class Run:
         if not self.control.drain_requested:
             self.control.request_drain(reason)
 
-    def check_time(self) -> None:
-        now = time.monotonic()
-        if now - self.began > RUN_SECONDS:
+    def check_time(self, patience: Patience) -> None:
+        now, abandoned = time.monotonic(), self.abandoned
+        if now - self.began > patience.run:
             self.interrupt("timeout")
-        if self.abandoned is not None and now - self.abandoned > DETACHED_SECONDS:
+        if abandoned is not None and now - abandoned > patience.detached:
             self.interrupt("disconnect")
+
+    @property
+    def cause(self) -> str | None:
+        """Why it was told to end before its end, if it was."""
+        return self.control.drain_reason if self.control.drain_requested else None
 
     def error(self, code: str) -> Ending:
         body = problem_body(Refusal(code), request_id=self.request_id, instance=self.ask.origin.path)
@@ -193,6 +213,8 @@ class Desk:
         self._run_turn = run_turn
         self._stop_on_disconnect = stop_on_disconnect
         self._ledger = ledger
+        settings = assistant.settings
+        self._patience = Patience(settings.run_timeout_seconds, settings.detach_seconds)
         self._runs = Runs()
         self._followers: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -200,24 +222,29 @@ class Desk:
     async def take(self, ask: Ask) -> Run:
         """-> the run that answers this request: a new one, or the one it repeats. Raises Refusal."""
         if self._draining:
-            raise Refusal("shutting_down", retry_after=5)
-        slot = self.pool.reserve()
+            raise Refusal("shutting_down")
         try:
-            if slot is None:
-                await self._look_up(ask)
-            else:
-                return await self._start(ask, slot)
+            return await self._start(ask, await self._slot_for(ask))
         except ClaimedError as known:
             return self._known(ask, known)
         except ThreadBusyError as busy:
             raise Refusal("thread_busy", retry_after=busy.retry_after_seconds) from None
+        except CallerLimitError as full:
+            raise too_many("caller_limit", full.limit) from None
         except LeaseLostError:  # the thread was deleted in this very moment
-            raise Refusal("thread_busy", retry_after=1) from None
+            raise Refusal("thread_busy") from None
         except CheckpointUnavailable:
-            raise Refusal("store_unavailable", retry_after=2) from None
+            raise Refusal("store_unavailable") from None
         except ConversationStoreError as error:
             raise refusal_of(error) from None
-        raise Refusal("pool_full", retry_after=1)
+
+    async def _slot_for(self, ask: Ask) -> Slot:
+        """Raises Refusal where there is none, and ClaimedError when none is needed: it was sent before."""
+        try:
+            return self.pool.reserve(limit_of(ask.caller))
+        except Refusal:
+            await self._look_up(ask)
+            raise
 
     def stop(self, thread_id: str) -> bool:
         """Stop the thread's running request, in whatever process. False when none runs."""
@@ -271,7 +298,7 @@ class Desk:
             slot.start(lambda: self._work(run, slot), name=f"turn-{run.request_id[:8]}")
         except RuntimeError:  # the system has no thread to give
             self._runs.drop(run)
-            raise Refusal("pool_full", retry_after=1) from None
+            raise too_many("pool_full", self.pool.size) from None
         await asyncio.shield(asyncio.wrap_future(run.accepted))
         return run
 
@@ -304,6 +331,9 @@ class Desk:
             run.feed.say(*run.error("store_unavailable"))
         except _RunVanishedError:
             run.feed.say(*run.error("run_vanished"))
+        except Exception as error:  # noqa: BLE001 - a stream must end; logged by type and place
+            log_fault("follower_fault", run.request_id, error)
+            run.feed.say(*run.error("internal_error"))
         else:
             tell_outcome(run.feed, stored)
             run.feed.say("done", stored)
@@ -326,19 +356,19 @@ class Desk:
 
     def _work(self, run: Run, slot: Slot) -> None:
         """The worker's job. Whatever happens, the feed of an accepted run ends with a terminal event."""
-        run.began, run.started_at = time.monotonic(), self._assistant.clock()
         ending = run.error("internal_error")
         refusal: Exception | None = None
         self._turn_log.metrics.begin("turns_running")
         try:
+            run.began, run.started_at = time.monotonic(), self._assistant.clock()
             ending = self._process_leased(run)
-        except (ThreadBusyError, ClaimedError, CheckpointUnavailable, LeaseLostError) as error:
+        except (LeaseError, CheckpointUnavailable, LeaseLostError) as error:
             refusal, ending = error, run.error("store_unavailable")
         except ConversationStoreError as error:
             refusal, ending = error, run.error(refusal_of(error).code)
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
             refusal = error
-            _log_fault("worker_fault", run, error)
+            log_fault("worker_fault", run.request_id, error)
         finally:
             self._finish(run, slot, ending, refusal)
 
@@ -349,20 +379,31 @@ class Desk:
         if not run.accepted.done():
             self._runs.drop(run)
             run.refuse(refusal or RuntimeError("the worker ended before the request was accepted"))
-        run.feed.say(*ending)
+        elif ending[0] == "error":
+            self._turn_log.broken_off(run.request_id, ending[1]["code"], run.cause)
+        try:
+            run.feed.say(*ending)
+        except (TypeError, ValueError) as error:  # an outcome that cannot be told; its stream must end
+            log_fault("ending_fault", run.request_id, error)
+            run.feed.say(*run.error("internal_error"))
 
     def _process_leased(self, run: Run) -> Ending:
         with self._keeper.hold(
             run.ask.thread_id,
             run.request_id,
             claim=run.ask.claim,
+            seats=self._seats_of(run.ask.caller),
             on_stop=run.stop,
             on_lost=lambda: run.interrupt("lease_lost"),
-            on_tick=run.check_time,
+            on_tick=lambda: run.check_time(self._patience),
         ) as lease:
             if lease.request_id != run.request_id:
                 self._runs.rename(run, lease.request_id)
             return self._process(run, lease)
+
+    def _seats_of(self, caller: Caller) -> Seats | None:
+        name, limit = limit_of(caller), self._assistant.settings.caller_max_running
+        return None if name is None else Seats(name, limit)
 
     def _process(self, run: Run, lease: Lease) -> Ending:
         started = records.Started(
@@ -391,7 +432,7 @@ class Desk:
         except ConversationStoreError as error:
             # The thread has the answer; the same message sent again, or the next read, saves it.
             return run.error(refusal_of(error).code)
-        self._turn_log.ended(record, result, {**ids, **_summary_of(entry)})
+        self._turn_log.ended(record, result, {**ids, **_summary_of(entry)}, run.cause)
         stored = {**outcome_of(run, result, record), **ids}
         if lease.claim:
             lease.conclude(self._encode(stored))
@@ -429,7 +470,7 @@ class Desk:
         except LeaseLostError:
             raise
         except Exception as error:  # noqa: BLE001 - the record of the request must be closed whatever failed
-            _log_fault("turn_fault", run, error)
+            log_fault("turn_fault", run.request_id, error)
             result = TurnResult("failed", "unknown", error_code="processing_failed", degraded=True)
         tell_outcome(run.feed, result.to_json())
         return result
@@ -531,10 +572,3 @@ def tell_outcome(feed: Feed, result: dict[str, Any]) -> None:
         feed.say("citations", {"citations": answer["citations"]})
     if result.get("clarification"):
         feed.say("clarification", result["clarification"])
-
-
-def _log_fault(event: str, run: Run, error: Exception) -> None:
-    """An error's type and place. Its message may quote the user, so it stays out of the log."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
-    log.error(event, request_id=run.request_id, error=type(error).__name__, at=at)

@@ -1,15 +1,20 @@
 """The bounded pool of worker threads in which the graph runs.
 
 A slot is reserved without waiting, before anything else of a request happens; who holds no slot starts
-nothing. Threads are daemons made per job, so a hung model call can neither keep the process from ending
-nor leave an idle thread behind; making one costs about a hundredth of a turn.
+nothing. A signed-in caller holds a bounded number of them, so that nobody can take them all. Threads are
+daemons made per job, so a hung model call can neither keep the process from ending nor leave an idle thread
+behind; making one costs about a hundredth of a turn.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from functools import partial
 
 from opentelemetry import context
+
+from api.problems import too_many
 
 
 class Slot:
@@ -43,23 +48,37 @@ class Slot:
 
 
 class WorkerPool:
-    """At most `size` jobs at once; the next one is refused, never queued."""
+    """At most `size` jobs at once, at most `per_caller` of one caller; the next is refused, never queued."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, per_caller: int | None = None) -> None:
         self.size = size
+        self.per_caller = per_caller
         self._busy = 0
+        self._of: Counter[Hashable] = Counter()
         self._changed = threading.Condition()
 
-    def reserve(self) -> Slot | None:
+    def reserve(self, caller: Hashable = None) -> Slot:
+        """A slot for this caller; None is a caller without a limit of its own.
+
+        Raises Refusal "pool_full" or "caller_limit".
+        """
         with self._changed:
             if self._busy >= self.size:
-                return None
+                raise too_many("pool_full", self.size)
+            if caller is not None and self.per_caller is not None and self._of[caller] >= self.per_caller:
+                raise too_many("caller_limit", self.per_caller)
             self._busy += 1
-        return Slot(self._give_back)
+            self._of[caller] += 1
+        return Slot(partial(self._give_back, caller))
 
     def busy(self) -> int:
         with self._changed:
             return self._busy
+
+    def callers(self) -> int:
+        """How many callers are remembered: those that have a job running, and nobody else."""
+        with self._changed:
+            return len(self._of)
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait for every job to end; False when some still run after that many seconds."""
@@ -71,7 +90,10 @@ class WorkerPool:
                     return not self._busy
         return True
 
-    def _give_back(self) -> None:
+    def _give_back(self, caller: Hashable) -> None:
         with self._changed:
             self._busy -= 1
+            self._of[caller] -= 1
+            if not self._of[caller]:
+                del self._of[caller]
             self._changed.notify_all()

@@ -14,6 +14,7 @@ RequestStatus = Literal["running", "completed", "needs_input", "failed", "stoppe
 STATUSES = ("running", "completed", "needs_input", "failed", "stopped", "incomplete")
 INPUT_KINDS = ("new_question", "clarification_reply", "retry", "unfinished_turn_input", "unknown")
 ERROR_CODES = (None, "processing_failed", "unfinished_turn")
+ALWAYS_READ = frozenset({"thread_id", "request_id", "received_at", "status"})
 MAY_BE_NULL = frozenset({"original_question", "finished_at", "duration_ms", "error_code"})
 
 # Shanghai has had one offset and no summer time since 1991, so no zone data are needed.
@@ -82,9 +83,12 @@ def encode_record(record: Mapping[str, Any]) -> bytes:
 
 def decode_record(field: bytes, value: bytes) -> RequestRecord:
     try:
-        return cast(RequestRecord, json.loads(value))
-    except ValueError as fault:
+        record = json.loads(value)
+    except (ValueError, RecursionError) as fault:
         raise CannotRestoreError("it is no JSON", {"request": field.decode(errors="replace")}) from fault
+    if not (isinstance(record, dict) and record.keys() >= ALWAYS_READ):
+        raise CannotRestoreError("it is no request record", {"request": field.decode(errors="replace")})
+    return cast(RequestRecord, record)
 
 
 def record_pattern() -> str:
@@ -122,6 +126,14 @@ def sweep(saver: Any, *, now: Callable[[], datetime]) -> int:
     """Mark the requests of crashed workers: every `running` record whose lease is gone becomes `incomplete`.
 
     Returns how many. Safe to run anywhere at any time, also twice at once: each repair is one atomic step
-    that first looks whether the lease is still gone and the record still the same.
+    that first looks whether the lease is still gone and the record still the same. A record that cannot be
+    read is left as it is and keeps nothing else from being repaired.
     """
-    return sum(saver.repair(field, value, now()) for field, value in saver.scan_request_fields())
+    return sum(_repaired(saver, field, value, now()) for field, value in saver.scan_request_fields())
+
+
+def _repaired(saver: Any, field: bytes, value: bytes, now: datetime) -> bool:
+    try:
+        return bool(saver.repair(field, value, now))
+    except CannotRestoreError:
+        return False

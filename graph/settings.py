@@ -87,7 +87,58 @@ class Settings(BaseModel):
         title="CALLER_MAX_RUNNING",
         ge=1,
         le=1024,
-        description="Requests worked on at once for one signed-in caller by one process.",
+        description="Requests worked on at once for one signed-in caller, in all processes together; those "
+        "of `/v1/…`, which touch no Redis, are counted by each process.",
+    )
+    max_connections: int = Field(
+        2000,
+        title="MAX_CONNECTIONS",
+        ge=8,
+        le=100_000,
+        description="Connections that one process keeps open. Past it the one that has sent nothing for "
+        "longest makes room.",
+    )
+    idle_seconds: float = Field(
+        10,
+        title="IDLE_SECONDS",
+        gt=0,
+        le=3600,
+        description="How long a connection may take to send a request's head, and be silent between two.",
+    )
+    heartbeat_seconds: float = Field(
+        15,
+        title="HEARTBEAT_SECONDS",
+        gt=0,
+        le=3600,
+        description="A stream that has nothing to say sends a comment after so long.",
+    )
+    run_timeout_seconds: float = Field(
+        600,
+        title="RUN_TIMEOUT_SECONDS",
+        gt=0,
+        le=86_400,
+        description="A request that runs longer is ended at its next step or sentence; it can be retried.",
+    )
+    detach_seconds: float = Field(
+        300,
+        title="DETACH_SECONDS",
+        ge=0,
+        le=86_400,
+        description="How long a request goes on that nobody reads any more, with `ON_DISCONNECT=continue`.",
+    )
+    lease_seconds: float = Field(
+        15,
+        title="LEASE_SECONDS",
+        ge=1,
+        le=600,
+        description="How long a conversation stays busy after the process that worked on it died.",
+    )
+    drain_seconds: float = Field(
+        10,
+        title="DRAIN_SECONDS",
+        ge=0,
+        le=3600,
+        description="How long a server that was told to end waits for running requests before it ends them.",
     )
     jwt_secret: SecretStr | None = Field(
         None,

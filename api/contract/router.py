@@ -1,7 +1,6 @@
 """`POST /v1/context/turns` and its stream. Nothing of a contract is stored: no thread, no record, no row."""
 
 import asyncio
-import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -23,8 +22,9 @@ from api.contract.parsing import ContractError, MalformedError, UnsupportedVersi
 from api.contract.states import StateRegistry
 from api.contract.turn import ContractTurn, Origin, Reading, TurnFailedError
 from api.events import EventStream, Feed
-from api.identity import caller_of
-from api.problems import Refusal, problem_body, responses
+from api.identity import caller_of, limit_of
+from api.problems import Refusal, problem_body, responses, too_many
+from api.turnlog import log_fault
 from api.workers import Slot, WorkerPool
 from graph.build import Services
 from graph.run import StageEvent, TokenEvent
@@ -36,7 +36,7 @@ log = structlog.get_logger("api")
 _REFUSALS = responses(
     *("bad_request", "forbidden", "body_timeout", "body_too_large", "malformed_json"),
     *("unsupported_media_type", "invalid_contract", "unsupported_context_version", "pool_full"),
-    *("processing_failed", "internal_error"),
+    *("caller_limit", "processing_failed", "internal_error"),
 )
 
 
@@ -133,25 +133,23 @@ async def _start(parts: ContractParts, request: Request, caller: Caller) -> "Con
     """Checked, read, and given a worker. Raises Refusal before anything has begun."""
     origin = request.scope["state"]["origin"]
     body = await request.body()
-    slot = parts.pool.reserve()
-    if slot is None:
-        raise Refusal("pool_full", retry_after=1)
+    slot = parts.pool.reserve(limit_of(caller))
     with ExitStack() as undo:
         undo.callback(slot.release)
         try:
             run = await run_in_threadpool(_prepared, parts, body, caller, origin, slot)
         except ContractError as error:
             raise refusal_of(error) from None
-        _begin(run)
+        _begin(run, parts.pool)
         undo.pop_all()
     return run
 
 
-def _begin(run: "ContractRun") -> None:
+def _begin(run: "ContractRun", pool: WorkerPool) -> None:
     try:
         run.slot.start(run.work, name=f"contract-{run.turn.origin.request_id[:8]}")
     except RuntimeError:  # the system has no thread to give
-        raise Refusal("pool_full", retry_after=1) from None
+        raise too_many("pool_full", pool.size) from None
 
 
 def _prepared(parts: ContractParts, body: bytes, caller: Caller, origin: Any, slot: Slot) -> "ContractRun":
@@ -174,7 +172,8 @@ class ContractRun:
     ended: "Future[ContextAnswer[Any]]" = field(default_factory=Future)
 
     def work(self) -> None:
-        self.ended.set_running_or_notify_cancel()  # from here on it ends, whoever has stopped waiting
+        if not self.ended.set_running_or_notify_cancel():
+            return  # nobody waits any more, and it has not begun
         contract = self.turn.parsed.contract
         ids = {"session_id": contract.session_id, "turn_id": contract.turn_id}
         self.feed.say("created", {"request_id": self.turn.origin.request_id, **ids})
@@ -183,7 +182,7 @@ class ContractRun:
         except TurnFailedError:
             self._refuse(Refusal("processing_failed", "No answer could be given; send the contract again."))
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
-            _log_fault(self.turn.origin.request_id, error)
+            log_fault("contract_fault", self.turn.origin.request_id, error)
             self._refuse(Refusal("internal_error"))
         else:
             self._conclude(answer)
@@ -223,10 +222,3 @@ class ContractRun:
 def _abandon(run: ContractRun) -> None:
     """Nobody reads it any more, and nothing keeps it: writing on would be for nobody."""
     run.control.request_drain("disconnect")
-
-
-def _log_fault(request_id: str, error: Exception) -> None:
-    """An error's type and place. Its message may quote the user, so it stays out of the log."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
-    log.error("contract_fault", request_id=request_id, error=type(error).__name__, at=at)
