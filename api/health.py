@@ -6,6 +6,7 @@ from typing import Any
 from api.leases import LeaseKeeper
 from checkpoint.errors import CheckpointUnavailable
 from graph.compose import Assistant
+from nodes.retrieve.sample import SAMPLE_SET
 
 PACKAGE = "business-assistant"
 
@@ -21,7 +22,11 @@ def version_of_package() -> str:
 def parts(assistant: Assistant, keeper: LeaseKeeper) -> dict[str, dict[str, Any]]:
     return {
         "redis": _redis(keeper),
-        "knowledge": {"up": True, "version": assistant.services.retriever.knowledge_version()},
+        "knowledge": {
+            "up": True,
+            "version": assistant.services.retriever.knowledge_version(),
+            "is_sample": set(assistant.store.source_sets()) == {SAMPLE_SET},
+        },
         "model": {"up": True, "kind": assistant.services.provider.name},
     }
 

@@ -97,6 +97,7 @@ def stand_in(saver: Any, *, max_workers: int = 8, on_disconnect: str = "continue
             provider=SimpleNamespace(name="scripted"),
         ),
         graph=SimpleNamespace(get_state=lambda _config: SimpleNamespace(values={}, tasks=())),
+        store=SimpleNamespace(source_sets=dict),
         clock=shanghai_now,
         new_id=lambda: str(uuid4()),
     )

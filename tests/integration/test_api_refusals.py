@@ -13,6 +13,7 @@ from door import Door, Script, endings, open_door, stand_in
 
 from api.edge import Edge
 from api.logs import log_as_json
+from api.webpage import PAGE
 from checkpoint import RedisContextSaver
 
 MEMBERS = {"type", "title", "status", "detail", "instance", "code", "request_id", "retryable"}
@@ -249,6 +250,9 @@ def test_idle_connections_do_not_hold_up_a_request(door: Door) -> None:
             connection.close()
 
 
+PAGE_FILES = sorted(file.name for file in PAGE.iterdir())
+
+
 def test_the_page_and_its_files_are_served_with_a_strict_policy(door: Door) -> None:
     page = door.http.get("/")
     assert page.headers["content-type"].startswith("text/html")
@@ -257,15 +261,19 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(door: Door) -> N
     assert "unsafe" not in policy
     assert " style=" not in page.text
     assert " onclick=" not in page.text
-    for name in ("chat.js", "stream.js", "render.js", "words.js", "style.css", "icon.svg"):
+    assert "require-trusted-types-for 'script'; trusted-types 'none'" in policy
+    for name in PAGE_FILES:
         answer = door.http.get(f"/page/{name}")
         assert answer.status_code == 200
         assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-cache"
     assert door.http.get("/page/../app.py").status_code == 404
 
 
 def test_the_page_never_parses_text_as_markup(door: Door) -> None:
-    for name in ("chat.js", "stream.js", "render.js", "words.js"):
+    scripts = [name for name in PAGE_FILES if name.endswith(".js")]
+    assert len(scripts) >= 8
+    for name in scripts:
         source = door.http.get(f"/page/{name}").text
         for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("):
             assert sink not in source, f"{sink} in {name}"
