@@ -85,6 +85,8 @@ def _answer_across(asked: Asked, units: Sequence[Unit]) -> list[Unit]:
 MIN_COVERED = 0.3
 # The same for a sentence that is quoted for its words alone.
 MIN_COVERED_ALONE = 0.4
+# And for all that would be quoted: of the right kind, and about something else, it is no answer.
+MIN_SAID = 0.2
 LONG_QUESTION = 8  # words of the subject, from which half of that is enough
 NEARLY_AS_CLOSE = 0.9
 _RUN_COUNTS, LONGEST_RUN = 0.05, 8
@@ -104,7 +106,8 @@ def _answer(asked: Asked, units: Sequence[Unit], all_units: Sequence[Unit]) -> l
     chosen = best.answer()
     if not chosen:
         return []
-    return best.in_order(chosen, _with_neighbours(chosen, all_units))
+    answer = best.in_order(chosen, _with_neighbours(chosen, all_units))
+    return answer if best.is_about_subject(answer) else []
 
 
 def _least(share: float, asked: Asked) -> float:
@@ -214,6 +217,11 @@ class _Document:
     def _shares_of(self, unit: Unit) -> list[float]:
         text, heading = self.held.shares(unit.whole), self.held.shares(unit.heading)
         return [max(a, _HEADING_COUNTS * b) for a, b in zip(text, heading, strict=True)]
+
+    def is_about_subject(self, answer: Sequence[Unit]) -> bool:
+        """Whether what would be quoted, with its title and headings, says what was asked about at all."""
+        said = " ".join([answer[0].title, *(f"{unit.heading} {unit.whole}" for unit in answer)])
+        return self.held.weighed(self.held.shares(said)) >= MIN_SAID
 
     def answer(self) -> list[Unit]:
         """The sentences of each kind that is asked for, the best of a kind first, without what they need."""

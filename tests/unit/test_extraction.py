@@ -207,6 +207,12 @@ def test_the_document_whose_title_is_asked_for_wins_over_one_that_mentions_it() 
     assert answer("吸纳就业补贴要什么材料？", other, right) == "上传花名册[C2]。"
 
 
+def test_a_figure_of_the_right_kind_about_something_else_is_no_answer() -> None:
+    other = passage("## 适用\n出差人员的住宿自理。\n\n## 标准\n评为甲级的，奖励12万元。", "民宿奖励办法")
+    assert is_unanswered(answer("出差住宿标准是多少元？", other))
+    assert "12万元" in answer("民宿奖励标准是多少元？", other)
+
+
 def test_a_question_of_several_lines_is_answered_line_by_line() -> None:
     first, second = passage("甲证收费10元。", "甲证", 0, "a"), passage("乙证有效期为5年。", "乙证", 0, "b")
     assert (
