@@ -43,16 +43,17 @@ from api.connections import (
 )
 from api.contract.router import ContractParts, contract_router
 from api.conversations import ConversationParts, conversations_router, delete_named
+from api.document import describe
 from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, check_bind, thread_of
 from api.leases import LeaseKeeper
 from api.ledger import refusal_of
 from api.logs import log_as_json
-from api.metrics import CONTENT_TYPE as METRICS_TYPE
 from api.message_ids import idempotency_key, message_id_of
+from api.metrics import CONTENT_TYPE as METRICS_TYPE
 from api.metrics import Metrics
-from api.problems import Problem, Refusal, problem_response, refusal_of_status, responses
+from api.problems import Refusal, problem_response, refusal_of_status, responses
 from api.rejoin import Rejoining, rejoin_router
 from api.summaries import make_ledger
 from api.sweeper import Sweeper
@@ -74,8 +75,8 @@ from graph.settings import Settings
 from nodes.contracts import Caller, Language
 
 CallerHere = Annotated[Caller, Depends(caller_of)]
-ThreadHere = Annotated[ThreadId, Path()]
 KeyHere = Annotated[str | None, Depends(idempotency_key)]
+ThreadHere = Annotated[ThreadId, Path()]
 
 _STREAM_EXAMPLE = (
     'id: 1\nevent: created\ndata: {"request_id":"…","thread_id":"…","turn_id":null}\n\n'
@@ -150,8 +151,8 @@ def create_app(
         # The framework's own spans carry paths and queries, which can name conversations; ours do not.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     app.router.route_class = StrictRoute
+    app.state.desk, app.state.keeper, app.state.assistant = desk, keeper, assistant
     app.state.sign_in, app.state.metrics = sign_in_of(settings), metrics
     app.state.heartbeat_seconds, app.state.grace_seconds = settings.heartbeat_seconds, grace
     _add_chat(app, desk)
@@ -181,8 +182,8 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
             **_ON_BODY,
             **_ON_STORE,
             **responses("thread_busy", "invalid_body", "invalid_text", "message_id_reused", "pool_full"),
-            **responses("store_unavailable", "shutting_down"),
             **responses("caller_limit"),
+            **responses("store_unavailable", "shutting_down"),
         },
         summary="Ask, reply or command; answers as a stream of events",
     )
@@ -318,28 +319,7 @@ def _add_problems(app: FastAPI) -> None:
     async def failed(request: Request, error: HTTPException) -> Response:
         return reply(request, refusal_of_status(error.status_code, error.headers))
 
-    Problem.model_rebuild()
-    _show_problem_schema(app)
-
-
-def _show_problem_schema(app: FastAPI) -> None:
-    """Add the Problem schema, which the routes refer to by name, to the OpenAPI document.
-
-    And to each route that has a caller, however it was added, what sign-in can answer.
-    """
-    make = app.openapi
-    on_sign_in = {str(status): entry for status, entry in responses("unauthorized").items()}
-
-    def openapi() -> dict[str, Any]:
-        document = make()
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        schemas.setdefault("Problem", Problem.model_json_schema())
-        for operation in (each for path in document["paths"].values() for each in path.values()):
-            if "security" in operation:
-                operation["responses"].update(on_sign_in)
-        return document
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    describe(app)
 
 
 def refusal_of_body(error: RequestValidationError) -> Refusal:
@@ -416,11 +396,6 @@ class DrainingServer(uvicorn.Server):
 
 def address_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        http=protocol_in(house),
-        ws="none",
-        backlog=waiting,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        timeout_keep_alive=math.ceil(house.idle_seconds),
 
 
 def make_server(
@@ -441,6 +416,11 @@ def make_server(
         app,
         host,
         port,
+        http=protocol_in(house),
+        ws="none",
+        backlog=waiting,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_keep_alive=math.ceil(house.idle_seconds),
         log_level="warning",
         access_log=False,  # paths can name threads; requests are logged by their ids
         server_header=False,

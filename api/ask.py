@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Request
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, Field
 
-from api.bodies import Body, StrictRoute
+from api.bodies import Body, StrictRoute, Words
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of, limit_of
@@ -30,7 +30,7 @@ from nodes.contracts import Caller
 
 MAX_PAIRS = 1000
 
-_Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
+_Pair = Annotated[list[Words], Field(min_length=2, max_length=2)]
 _REFUSALS = responses(
     *("bad_request", "forbidden", "body_timeout", "body_too_large", "malformed_json"),
     *(

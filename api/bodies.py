@@ -1,14 +1,22 @@
 """What clients send and get, as the OpenAPI document shows it. Parsed here once, strictly."""
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
+
+from api.problems import Refusal
+from api.strict_json import JsonFaultError, MalformedJsonError, read_object
 
 # No control characters; lone surrogates are no text and are refused with every pattern.
 _NAME = r"^[^\x00-\x1f\x7f]+$"
 # What check_text asks for, as far as a pattern can say it, for the readers of the document.
 _TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
 
+# Any text that every store and every model can take.
+Words = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 ThreadId = Annotated[
     str,
     Field(
@@ -20,6 +28,52 @@ ThreadId = Annotated[
 ]
 
 CheckpointId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
+
+
+class StrictRoute(APIRoute):
+    """Reads its body by `strict_json`, before anything else. Every route that has a body is one."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def strict(request: Request) -> Response:
+            body = await request.body()
+            if body:
+                request = _Read(request.scope, request.receive, object_in(body), body)
+            return await handle(request)
+
+        return strict
+
+
+class _Read(Request):
+    """A request whose body has been read."""
+
+    def __init__(self, scope: Any, receive: Any, sent: dict[str, Any], body: bytes) -> None:
+        super().__init__(scope, receive)
+        self._sent, self._body = sent, body
+
+    async def json(self) -> Any:
+        return self._sent
+
+
+def object_in(body: bytes) -> dict[str, Any]:
+    """Raises Refusal "malformed_json" or "invalid_body"."""
+    try:
+        return read_object(body)
+    except MalformedJsonError:
+        raise Refusal("malformed_json") from None
+    except JsonFaultError as error:
+        raise Refusal(
+            "invalid_body", errors=[{"field": field_at(place), "code": rule} for place, rule in error.faults]
+        ) from None
+
+
+def field_at(place: tuple[int | str, ...]) -> str:
+    """Dotted, bounded, and without what no text can carry: an unknown key is the sender's own text."""
+    text = ".".join(map(str, place)).encode("utf-8", "replace").decode()
+    return text.replace("\0", "?")[:64] or "body"
 
 
 class Body(BaseModel):

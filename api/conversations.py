@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import Body, StrictRoute, ThreadId
+from api.bodies import Body, StrictRoute, ThreadId, Words
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of
@@ -107,7 +107,7 @@ class TitleBody(Body):
 
 class FeedbackBody(Body):
     rating: Literal["up", "down"] | None = Field(description="null takes the feedback back.")
-    comment: str | None = Field(default=None, max_length=2000)
+    comment: Words | None = Field(default=None, max_length=2000)
 
 
 class ConversationView(Camel):

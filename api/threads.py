@@ -10,7 +10,7 @@ from langgraph.types import StateSnapshot
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import Body, CheckpointId, ThreadId
+from api.bodies import Body, CheckpointId, StrictRoute, ThreadId
 from api.edge import Origin
 from api.identity import caller_of, thread_of
 from api.leases import LeaseKeeper, ThreadBusyError
@@ -90,7 +90,7 @@ class ThreadParts:
 
 
 def threads_router(parts: ThreadParts) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(route_class=StrictRoute)
     here = Annotated[Caller, Depends(caller_of)]
     name_here = Annotated[ThreadId, Path()]
 

@@ -17,9 +17,9 @@ from pydantic.fields import FieldInfo
 
 from api.contract.domains import SHIPPED
 from api.contract.models import ContextAnswer, ContextContract, DialogueState, UserProfile
-from api.contract.parsing import MAX_DEPTH
 from api.contract.states import Domain, StateRegistry
 from api.contract.versions import SPOKEN
+from api.strict_json import MAX_DEPTH
 from nodes.gate import MAX_TEXT_CHARACTERS
 
 GO_FILE = "contract.go"

@@ -4,9 +4,7 @@ No fault quotes a value: a value may be the user's text. Unknown fields are left
 newer minor version, and are faults otherwise.
 """
 
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,10 @@ from pydantic import ValidationError
 from api.contract.models import ContextContract, DialogueState
 from api.contract.states import Domain, StateRegistry
 from api.contract.versions import SPOKEN, Standing, Version, read_version, standing_of
+from api.strict_json import MAX_DEPTH, JsonFaultError, MalformedJsonError, read_object
 
 MAX_FAULTS = 50
 MAX_PATH = 200
-MAX_DEPTH = 16
 VERSION_PATH = "meta.context_version"
 
 
@@ -83,61 +81,21 @@ def parse_contract(body: bytes | str, registry: StateRegistry, *, spoken: Versio
 
 
 def read_json(body: bytes | str) -> dict[str, Any]:
-    """One object; a key given twice, NaN and Infinity are refused. Integers are exact at any size."""
+    """One object, as strict as every body; integers are exact."""
     try:
-        text = body.decode("utf-8") if isinstance(body, bytes) else body
-        sent = json.loads(text, object_pairs_hook=_Object.of, parse_constant=_no_constant)
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError:
+        return read_object(body)
+    except MalformedJsonError:
         raise MalformedError([Fault("", "malformed_json", "must be one JSON object in UTF-8")]) from None
-    if not isinstance(sent, dict):
-        raise ContractError([Fault("", "object", "must be an object")])
-    if _is_deeper(sent, MAX_DEPTH):
-        raise _too_deep()
-    twice = list(_given_twice(sent, ()))
-    if twice:
-        raise ContractError([Fault(path_of(place), "duplicate_key", "is given twice") for place in twice])
-    return sent
+    except JsonFaultError as error:
+        faults = [Fault(path_of(place), rule, _JSON_RULES[rule]) for place, rule in error.faults]
+        raise ContractError(faults) from None
 
 
-def _too_deep() -> "ContractError":
-    return ContractError([Fault("", "too_deep", f"must not nest deeper than {MAX_DEPTH} levels")])
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    items = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
-
-
-class _Object(dict[str, Any]):
-    """A JSON object that knows which keys it was given more than once."""
-
-    twice: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, pairs: list[tuple[str, Any]]) -> "_Object":
-        found = cls(pairs)
-        if len(found) < len(pairs):
-            counts = Counter(key for key, _ in pairs)
-            found.twice = tuple(key for key, count in counts.items() if count > 1)
-        return found
-
-
-def _given_twice(value: Any, place: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
-    if isinstance(value, _Object):
-        yield from ((*place, key) for key in value.twice)
-        for key, item in value.items():
-            yield from _given_twice(item, (*place, key))
-    elif isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from _given_twice(item, (*place, at))
-
-
-def _no_constant(_name: str) -> Any:
-    raise ValueError
+_JSON_RULES: Mapping[str, str] = {
+    "object": "must be an object",
+    "too_deep": f"must not nest deeper than {MAX_DEPTH} levels",
+    "duplicate_key": "is given twice",
+}
 
 
 # Version and domain, read before anything else

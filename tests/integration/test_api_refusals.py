@@ -35,7 +35,7 @@ def body(**changes: Any) -> bytes:
 REFUSED = {
     "malformed": (b'{"thread_id": "t", "mess', 400, "malformed_json"),
     "not utf-8": (b'{"thread_id": "t", "message": "\xff\xfe"}', 400, "malformed_json"),
-    "deep nesting": (b"[" * 60_000, 400, "malformed_json"),
+    "deep nesting": (b"[" * 60_000, 422, "invalid_body"),
     "not an object": (b'["t", "m"]', 422, "invalid_body"),
     "nothing": (b"", 422, "invalid_body"),
     "unknown field": (body(history=[SECRET]), 422, "invalid_body"),
