@@ -303,7 +303,8 @@ class Message:
 class Prompt:
     """All that a provider may use for one narrative answer.
 
-    `messages` end with the current question; `passages` are numbered [C1]… in order.
+    `messages` end with the current question; `passages` are numbered [C1]… in order. A reader sees the labels
+    of an answer renumbered in the order of their use.
     """
 
     question: str

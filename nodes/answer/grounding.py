@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nodes.answer.figures import Amount, Code, Date, Figure, Ordinal, figures, figures_as_evidence
+from nodes.answer.labels import LABEL, narrow, numbers_in
 from nodes.answer.numerals import COUNTS, MONEY, collapsed
 from nodes.answer.regulations import Named, is_named, without_titles
 from nodes.answer.sentences import SentenceBuffer, split_sentences
@@ -24,7 +25,6 @@ __all__ = [
     "Unsupported",
     "Verdict",
     "check_sentence",
-    "cited_numbers",
     "split_sentences",
 ]
 
@@ -106,15 +106,9 @@ class Grounding:
 
 # Marks of the window and the prompt, and labels as an earlier answer shows them.
 _OUR_MARK = re.compile(r"[⟦⟧]|\[\\+C\d+\]")
-_CITATION = re.compile(r"\[\s*C\s*\d{1,4}(?:\s*[,;、-]\s*C?\s*\d{1,4})*\s*\]", re.IGNORECASE)
 _LOOKS_LIKE_ONE = re.compile(
     r"[\[【(]\s*\\*C\s*\d[^\[\]【】()]*[\]】)]|[\[【]\s*\d{1,3}\s*[\]】]", re.IGNORECASE
 )
-
-
-def cited_numbers(text: str) -> list[int]:
-    """The passages that `text` cites, by number, each once, in ascending order."""
-    return sorted({number for match in _CITATION.finditer(text) for number in _numbers(match.group())})
 
 
 def _labels(available: int | Collection[str]) -> frozenset[int]:
@@ -125,26 +119,18 @@ def _labels(available: int | Collection[str]) -> frozenset[int]:
 
 def _read_citations(sentence: str, labels: frozenset[int]) -> tuple[list[int], list[str], str]:
     """(cited numbers, labels that are not available or malformed, the sentence without any)."""
-    text = sentence.replace("［", "[").replace("］", "]").replace("Ｃ", "C")
+    text = narrow(sentence)
     cited: list[int] = []
     bad: list[str] = []
-    for match in _CITATION.finditer(text):
-        numbers = _numbers(match.group())
+    for match in LABEL.finditer(text):
+        numbers = numbers_in(match.group())
         if labels.issuperset(numbers):
             cited += numbers
         else:
             bad.append(match.group())
-    rest = _CITATION.sub(" ", text)
+    rest = LABEL.sub(" ", text)
     bad += [match.group() for match in _LOOKS_LIKE_ONE.finditer(rest)]
     return cited, bad, _LOOKS_LIKE_ONE.sub(" ", rest)
-
-
-def _numbers(label: str) -> list[int]:
-    """C1, C3 are two; C1-C3 are three. A range too long to be meant names a label that does not exist."""
-    numbers = [int(digits) for digits in re.findall(r"\d+", label)]
-    if "-" in label and len(numbers) == 2:
-        return list(range(numbers[0], numbers[1] + 1))[:65] or [0]
-    return numbers
 
 
 # Figures

@@ -5,12 +5,13 @@ extractive answer stands in, marked degraded. No unchecked character ever reache
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from nodes.answer.grounding import Grounding, SentenceBuffer
+from nodes.answer.labels import Numbering
 from nodes.answer.prompts import evidence_text
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
 from nodes.answer.rendering import fixed_text
@@ -27,7 +28,8 @@ class Released:
     """What has left. `text` is exactly what `emit` was given, joined, since the last `reset`.
 
     `partial`: it was stopped from outside. `degraded`: the extractive answer stands in for the model's.
-    `is_answer`: False when the passages hold no answer. `replies` are the model's raw replies in order,
+    `is_answer`: False when the passages hold no answer. `cited` is the passages' numbers in the order of
+    their labels in the text. `replies` are the model's raw replies in order,
     each as far as it was read, from which a `ScriptedProvider` repeats the whole course. `refusals` are the
     kinds of what was not let through.
     """
@@ -39,6 +41,7 @@ class Released:
     usage: Usage | None = None
     replies: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+    cited: Sequence[int] = ()
 
 
 class AnswerInterruptedError(ProviderError):
@@ -60,15 +63,17 @@ def release(
     stopped: Callable[[], bool],
     screen: OutputScreen | None = None,
     fallback: Provider | None = None,
+    first_label: int = 1,
 ) -> Released:
     """The answer to `prompt`, let out through `emit` sentence by sentence.
 
     Raises ProviderError when the model gives nothing, AnswerInterruptedError when it fails after text has
     left; a model that fails while writing anew is replaced by `fallback` (the extractive provider). At most
     4 characters a token of the output limit leave; a longer answer ends with its last whole sentence. A
-    reply in another language than the question's is refused too, unless the provider only quotes.
+    reply in another language than the question's is refused too, unless the provider only quotes. What
+    leaves is labelled from `first_label` on, in the order of use.
     """
-    course = _Course(prompt, emit, reset, stopped, screen or (lambda _: None))
+    course = _Course(prompt, emit, reset, stopped, screen or (lambda _: None), first_label)
     first = course.attempt(provider, prompt)
     if first is not _REFUSED:
         return course.released()
@@ -100,6 +105,7 @@ class _Course:
     reset: Callable[[], None]
     stopped: Callable[[], bool]
     screen: OutputScreen
+    first_label: int = 1
     sent: str = ""
     gap: str = ""  # white space that leaves with the next sentence, so that no answer ends in it
     was_stopped: bool = False
@@ -110,6 +116,7 @@ class _Course:
     def __post_init__(self) -> None:
         evidence = [evidence_text(passage) for passage in self.prompt.passages]
         self.guard = Grounding(evidence, self.prompt.question)
+        self.labels = Numbering(self.first_label)
 
     def attempt(self, provider: Provider, prompt: Prompt) -> _Outcome:
         """Let out what `provider` writes until it ends, is stopped, or says something that must not leave."""
@@ -153,7 +160,8 @@ class _Course:
         reason = self.screen(self.sent + self.gap + sentence)
         return f"screen:{reason}" if reason else None
 
-    def _send(self, sentence: str) -> None:
+    def _send(self, checked: str) -> None:
+        sentence = self.labels.renumbered(checked)
         body = sentence.rstrip()
         text = self.gap + body if self.sent else body.lstrip()
         if not text.strip():
@@ -176,7 +184,7 @@ class _Course:
     def take_back(self) -> None:
         if self.sent:
             self.reset()
-        self.sent, self.gap = "", ""
+        self.sent, self.gap, self.labels = "", "", Numbering(self.first_label)
 
     def released(self) -> Released:
         return Released(
@@ -186,6 +194,7 @@ class _Course:
             usage=self.usage,
             replies=tuple(self.replies),
             refusals=tuple(self.refusals),
+            cited=self.labels.order,
         )
 
 

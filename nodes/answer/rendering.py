@@ -12,7 +12,6 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
 from typing import Literal
 
-from nodes.answer.grounding import cited_numbers
 from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
 from nodes.naming import period_label
 
@@ -135,17 +134,17 @@ def names_for(language: Language, companies: Iterable[Company], metrics: Iterabl
 
 
 def render_facts(
-    lookups: Sequence[FactLookup], *, kind: Literal["fact", "comparison"], names: Names, first_label: int = 1
+    lookups: Sequence[FactLookup], *, kind: Literal["fact", "comparison"], names: Names
 ) -> Rendered:
     """The answer to fact lookups: a sentence each; for a comparison a line each and what they differ by.
 
     Misses are said with what was looked for. Facts that a document states carry its citation; labels count
-    from `first_label`. No lookup at all is a not_found.
+    from C1 in the order of use. No lookup at all is a not_found.
     """
     if not lookups:
         return Rendered("not_found", TEXTS["no_facts_asked"][names.language])
-    sources = _Sources(lookups, names, first_label)
     groups = _groups(lookups, kind)
+    sources = _Sources([lookup for group in groups for lookup in group], names)
     lines = [line for group in groups for line in _group_lines(group, kind, names, sources)]
     found = any(lookup["hit"] for lookup in lookups)
     return Rendered(kind if found else "not_found", "\n".join(lines), sources.citations if found else [])
@@ -162,18 +161,21 @@ def join_parts(parts: Sequence[tuple[str, str]], language: Language) -> str:
     )
 
 
-def cited(text: str, passages: Sequence[Passage]) -> list[Citation]:
-    """The citations that `text` makes, in label order, bound to document, version and passage hash."""
+def cited(order: Sequence[int], passages: Sequence[Passage], first_label: int = 1) -> list[Citation]:
+    """The citations of passages used, bound to document, version and passage hash.
+
+    `order` is the passages' numbers in the order of their use, by which labels count from `first_label`.
+    """
     return [
-        _citation(number, passages[number - 1])
-        for number in cited_numbers(text)
+        _citation(label, passages[number - 1])
+        for label, number in enumerate(order, start=first_label)
         if 1 <= number <= len(passages)
     ]
 
 
-def _citation(number: int, passage: Passage) -> Citation:
+def _citation(label: int, passage: Passage) -> Citation:
     return {
-        "label": f"C{number}",
+        "label": f"C{label}",
         "document_id": passage["document_id"],
         "version": passage["version"],
         "title": passage["title"],
@@ -191,12 +193,12 @@ def _citation(number: int, passage: Passage) -> Citation:
 class _Sources:
     """One citation a document version that states facts of this answer; its passage lists those facts."""
 
-    def __init__(self, lookups: Sequence[FactLookup], names: Names, first_label: int) -> None:
+    def __init__(self, lookups: Sequence[FactLookup], names: Names) -> None:
         stated: dict[tuple[str, str], list[FactHit]] = {}
         for lookup in lookups:
             if (hit := lookup["hit"]) and hit["document_id"]:
                 stated.setdefault((hit["document_id"], hit["version"]), []).append(hit)
-        self._labels = {key: f"C{first_label + at}" for at, key in enumerate(stated)}
+        self._labels = {key: f"C{at}" for at, key in enumerate(stated, start=1)}
         self.citations = [_fact_citation(self._labels[key], hits, names) for key, hits in stated.items()]
 
     def mark(self, hit: FactHit) -> str:

@@ -170,19 +170,18 @@ class Answerer:
             return _say(
                 Said("not_found", not_found(state["turn"]["standalone_question"], intent["language"])), door
             )
-        rendered = self._rendered(state, facts, first_label=len(passages) + 1) if facts else None
+        rendered = self._rendered(state, facts) if facts else None
         if rendered and not narratives:
             return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
         return self._with_narrative(state, asker, door, rendered)
 
-    def _rendered(self, state: AnswerReads, facts: list[FactLookup], *, first_label: int) -> Rendered:
+    def _rendered(self, state: AnswerReads, facts: list[FactLookup]) -> Rendered:
         intent = state["intent"]
         names = names_for(intent["language"], self.directory.companies(), self.directory.metrics())
         return render_facts(
             facts,
             kind="comparison" if intent["kind"] == "comparison" else "fact",
             names=names,
-            first_label=first_label,
         )
 
     def _with_narrative(
@@ -191,16 +190,17 @@ class Answerer:
         """A narrative answer, under the facts where both were asked at once."""
         if rendered is None:
             return self._narrative(state, asker, door)
-        told = self._narrative(state, asker, _under(f"{rendered.text}\n\n", door))
+        first_label = len(rendered.citations) + 1
+        told = self._narrative(state, asker, _under(f"{rendered.text}\n\n", door), first_label)
         found = "narrative" if told.kind == "narrative" or rendered.kind == "not_found" else rendered.kind
         return replace(
             told,
             kind=told.kind if told.partial else found,
             text=f"{rendered.text}\n\n{told.text}",
-            citations=(*told.citations, *rendered.citations),
+            citations=(*rendered.citations, *told.citations),
         )
 
-    def _narrative(self, state: AnswerReads, asker: Asker, door: Door) -> Said:
+    def _narrative(self, state: AnswerReads, asker: Asker, door: Door, first_label: int = 1) -> Said:
         evidence, language = state.get("evidence"), state["intent"]["language"]
         question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
         if not evidence or not evidence["passages"]:
@@ -222,8 +222,10 @@ class Answerer:
             reset=door.reset,
             stopped=lambda: door.stopped() is not None,
             screen=self.screen,
+            first_label=first_label,
         )
-        told = _narrated(released, plan.report, evidence, door)
+        citations = cited(released.cited, passages, first_label)
+        told = replace(_narrated(released, plan.report, door), citations=tuple(citations))
         return replace(told, shown=_shown(plan, summary))
 
     def _window(self, state: AnswerReads, caller: Caller) -> Window:
@@ -322,19 +324,18 @@ def _say(made: Said, door: Door) -> Said:
     return made
 
 
-def _narrated(released: Released, window: WindowReport, evidence: Evidence, door: Door) -> Said:
+def _narrated(released: Released, window: WindowReport, door: Door) -> Said:
     if released.partial and door.stopped() != STOP:
         raise TurnInterrupted("The answer was interrupted: type /retry to go on.")
     kind: AnswerKind = "narrative" if released.is_answer else "not_found"
     return Said(
         "stopped" if released.partial else kind,
         released.text,
-        tuple(cited(released.text, evidence["passages"])),
-        window,
-        released.usage,
-        tuple(released.replies),
-        released.degraded,
-        released.partial,
+        window=window,
+        usage=released.usage,
+        replies=released.replies,
+        degraded=released.degraded,
+        partial=released.partial,
     )
 
 

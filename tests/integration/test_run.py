@@ -266,8 +266,10 @@ def test_a_reset_keeps_the_facts_that_stand_above(assistant: Assistant) -> None:
         result = event
     assert isinstance(result, TurnResult)
     assert shown == result.answer["text"]  # type: ignore[index]
-    assert "323,706.91万元" in shown
-    assert "8000元" in shown
+    assert "323,706.91万元[C1]" in shown
+    assert "8000元[C2]" in shown
+    assert [citation["label"] for citation in result.answer["citations"]] == ["C1", "C2"]  # type: ignore[index]
+    assert result.answer["citations"][1]["document_id"] == "yunhu-startup-subsidy"  # type: ignore[index]
 
 
 def test_passages_that_hold_no_answer_are_not_an_answer(assistant: Assistant, say: Say) -> None:

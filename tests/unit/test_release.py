@@ -89,8 +89,19 @@ def test_a_good_answer_leaves_sentence_by_sentence() -> None:
     reader = Reader()
     released = run(ScriptedProvider([GOOD]), reader)
     assert reader.events == ["补贴标准为每人1,500元[C1]。", "最高30万元[C1]。"]
-    assert released == Released(GOOD, usage=released.usage, replies=(GOOD,))
+    assert released == Released(GOOD, usage=released.usage, replies=(GOOD,), cited=(1,))
     assert released.usage is not None
+
+
+def test_labels_leave_in_the_order_of_their_use_and_start_anew_after_a_reset() -> None:
+    reader = Reader()
+    bad, good = "补贴为9999元[C1]。", "每年复核一次[C2]。补贴标准为每人1,500元[C1]。"
+    asked = prompt("补贴标准是多少？", "zh", 256, TEXT, "每年复核一次。")
+    released = run(ScriptedProvider([f"最高30万元[C1]。{bad}", good]), reader, asked, first_label=2)
+    assert reader.events[0] == "最高30万元[C2]。"
+    assert released.text == "每年复核一次[C2]。补贴标准为每人1,500元[C3]。"
+    assert released.cited == (2, 1)
+    assert released.replies[1] == good
 
 
 def test_each_sentence_leaves_before_the_next_is_written() -> None:

@@ -151,8 +151,8 @@ def test_facts_of_one_document_share_a_citation_bound_to_their_text() -> None:
         look("yt", "2023", "revenue", "1320"),
         look("np", "2023", "revenue", "9", document="other"),
     ]
-    made = render_facts(lookups, kind="fact", names=names("zh"), first_label=4)
-    assert re.findall(r"\[C\d\]", made.text) == ["[C4]", "[C4]", "[C5]"]
+    made = render_facts(lookups, kind="fact", names=names("zh"))
+    assert re.findall(r"\[C\d\]", made.text) == ["[C1]", "[C1]", "[C2]"]
     first = made.citations[0]
     assert (
         first["passage"]
@@ -160,7 +160,7 @@ def test_facts_of_one_document_share_a_citation_bound_to_their_text() -> None:
     )
     assert first["passage_hash"] == hashlib.sha256(first["passage"].encode()).hexdigest()
     assert [citation["document_id"] for citation in made.citations] == ["report", "other"]
-    english = render_facts(lookups, kind="fact", names=names("en"), first_label=4)
+    english = render_facts(lookups, kind="fact", names=names("en"))
     assert english.citations == made.citations
 
 
@@ -339,11 +339,26 @@ def _passage(at: int) -> Passage:
 
 def test_citations_are_bound_to_their_passages() -> None:
     passages = [_passage(at) for at in (1, 2, 3)]
-    made = cited("甲[C3]乙[C1]丙[C3][C9]", passages)
+    made = cited([3, 1], passages, first_label=2)
     assert [(item["label"], item["document_id"], item["passage_hash"]) for item in made] == [
-        ("C1", "d1", "h1"),
-        ("C3", "d3", "h3"),
+        ("C2", "d3", "h3"),
+        ("C3", "d1", "h1"),
     ]
-    assert [item["label"] for item in cited("甲[C1, C2]", passages)] == ["C1", "C2"]
-    assert [item["label"] for item in cited("甲[C1-C3]", passages)] == ["C1", "C2", "C3"]
-    assert cited("无", passages) == []
+    assert cited([], passages) == []
+
+
+def test_labels_of_facts_count_in_the_order_of_their_use() -> None:
+    """A comparison is read metric by metric, whatever was looked up first."""
+    lookups = [
+        look("yt", "2023", "revenue", "1320", document="a"),
+        look("yt", "2023", "profit", "1", document="b"),
+        look("np", "2023", "revenue", "980", document="c"),
+        look("np", "2023", "profit", "2", document="b"),
+    ]
+    made = render_facts(lookups, kind="comparison", names=names("zh"))
+    assert re.findall(r"\[C\d\]", made.text) == ["[C1]", "[C2]", "[C3]", "[C3]"]
+    assert [(one["label"], one["document_id"]) for one in made.citations] == [
+        ("C1", "a"),
+        ("C2", "c"),
+        ("C3", "b"),
+    ]
