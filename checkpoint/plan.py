@@ -114,14 +114,15 @@ def make_config(thread_id: object, namespace: str, checkpoint_id: str) -> Runnab
 def next_version(current: str | int | float | None) -> str:
     """A version above `current`, unlike any that another branch or process makes from it.
 
-    Ten digits that sort, then 48 random bits from the system (a forked process would repeat a seeded
-    generator).
+    A space and ten digits that sort, then 48 random bits from the system (a forked process would repeat a
+    seeded generator). Versions are compared as text, and LangGraph's own savers and its server make theirs of
+    32 digits whatever came before: the space sorts below every digit, so theirs is above ours. Going on from
+    one of theirs, or from one of our first form without the space, its width is kept.
     """
-    if current is None:
-        number = 0
-    else:
-        number = int(current.split(".")[0]) if isinstance(current, str) else int(current)
-    return f"{number + 1:010}.{urlsafe_b64encode(os.urandom(6)).decode()}"
+    text = current.partition(".")[0] if isinstance(current, str) else f" {int(current or 0):010}"
+    digits = text.lstrip()
+    lead = text[: len(text) - len(digits)]
+    return f"{lead}{int(digits) + 1:0{len(digits)}}.{urlsafe_b64encode(os.urandom(6)).decode()}"
 
 
 def check_status(reply: Sequence[Any], call: Call, thread_id: object) -> bytes:
