@@ -13,13 +13,14 @@ from fastapi import Security
 from fastapi.security import HTTPBearer
 from starlette.requests import Request
 
+from api.contract.scope import SCOPE
 from api.keys import KeysUnavailableError
 from api.problems import Refusal
 from api.tokens import BadTokenError, MissingScopeError, SignIn
 from graph.settings import SettingsError
 from nodes.contracts import Caller
 
-LOCAL = Caller()
+LOCAL = Caller(scopes=frozenset({SCOPE}))  # what it supplies is told to itself alone
 REALM = "business-assistant"
 
 # For the OpenAPI document: which routes have a caller. The header itself is read below.

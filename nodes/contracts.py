@@ -230,6 +230,7 @@ class Caller:
     user: str = "local"
     groups: frozenset[str] = frozenset()
     knowledge_base: str = "default"
+    scopes: frozenset[str] = frozenset()  # what may be done; which sources may be seen is a matter of groups
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from langchain_core.documents import Document
 
 from api.contract.models import RetrievedKnowledge
+from api.contract.scope import SCOPE
 from nodes.contracts import Caller, Evidence, Filters, Passage, Retriever
 from nodes.reading.folding import squeeze
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeStore, Record
 from nodes.retrieve.exits import Link, Rerank, link, rerank
 
-SCOPE = "contract"
 NOT_PERMITTED, NOT_CURRENT, DUPLICATE = "not_permitted", "not_current", "duplicate"
 
 
@@ -94,7 +94,7 @@ class Admission:
         if ours is not None:
             return ours
         # One name may stand for several documents and versions: the strictest label counts.
-        if SCOPE not in caller.groups or not all(may_see(caller, record.access) for record in records):
+        if SCOPE not in caller.scopes or not all(may_see(caller, record.access) for record in records):
             return NOT_PERMITTED
         texts = (self.held.store.text_of(*record.key) or "" for record in records)
         return NOT_CURRENT if any(item.content in text for text in texts) else _theirs(item)

@@ -16,7 +16,7 @@ from graph.run import ResetEvent, TokenEvent
 from nodes.answer.providers import ScriptedProvider
 from nodes.contracts import Caller, Evidence, Prompt
 
-BACKEND = Caller(groups=frozenset({"contract"}))
+BACKEND = Caller(scopes=frozenset({"contract"}))
 STRANGER = Caller()
 AT = "2026-11-30T10:00:00.000+08:00"
 KNEE = {

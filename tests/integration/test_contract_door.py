@@ -8,14 +8,14 @@ from typing import Any
 
 import jsonschema
 import pytest
-from contract_sender import BACKEND, COMPLETE, KNEE, SUBSIDY, contract
+from contract_sender import COMPLETE, KNEE, SUBSIDY, contract
 from door import Door, endings, events_of, open_door, until
+from openapi_doors import SECRET, real_door, token
 
 from api.contract.consultation import CONSULTATION
 from api.contract.domains import SHIPPED
 from api.contract.export import answer_schema, contract_schema
 from api.contract.subsidy import STARTUP_SUBSIDY
-from api.identity import caller_of
 from graph.compose import Assistant, open_assistant
 from graph.settings import Settings
 
@@ -25,9 +25,7 @@ ASKS = "膝盖下坠感可能是什么原因？"
 
 @contextmanager
 def contract_door(assistant: Assistant) -> Iterator[Door]:
-    """A running server whose one caller holds the contract scope."""
     with open_door(assistant) as door:
-        door.app.dependency_overrides[caller_of] = lambda: BACKEND
         yield door
 
 
@@ -161,11 +159,30 @@ def test_a_model_that_fails_ends_in_one_retryable_problem(settings: Settings, tm
         until(lambda: door.desk.pool.busy() == 0)
 
 
-def test_a_caller_without_the_scope_gets_no_foreign_evidence(assistant: Assistant) -> None:
-    with open_door(assistant) as door:
-        answer = door.http.post(TURNS, json=contract(ASKS, COMPLETE, knowledge=[KNEE])).json()
-    assert answer["sources"] == []
-    assert [omission["reason"] for omission in answer["meta"]["omitted"]] == ["not_permitted"]
+def sources_for(door: Door, **claims: Any) -> tuple[list[str], list[str]]:
+    """What is cited for a signed-in caller, and why anything was left out."""
+    headers = {"Authorization": f"Bearer {token(**claims)}"}
+    sent = contract(ASKS, COMPLETE, knowledge=[KNEE])
+    answer = door.http.post(TURNS, json=sent, headers=headers).json()
+    left_out = [omission["reason"] for omission in answer["meta"]["omitted"]]
+    return [source["source"] for source in answer["sources"]], left_out
+
+
+def test_ones_own_word_as_evidence_needs_the_scope_in_the_token(
+    sample_home: Path, redis_url: str, tmp_path: Path
+) -> None:
+    """A group of that name is a matter of documents: it opens nothing here."""
+    with real_door(sample_home, tmp_path, redis_url, JWT_SECRET=SECRET) as door:
+        assert sources_for(door) == ([], ["not_permitted"])
+        assert sources_for(door, groups=["contract"]) == ([], ["not_permitted"])
+        assert sources_for(door, scope="read contracts") == ([], ["not_permitted"])
+        assert sources_for(door, scope="read contract") == ([KNEE["source"]], [])
+        assert sources_for(door, scp=["contract"]) == ([KNEE["source"]], [])
+
+
+def test_the_local_caller_may_supply_evidence(door: Door) -> None:
+    answer = door.http.post(TURNS, json=contract(ASKS, COMPLETE, knowledge=[KNEE])).json()
+    assert [source["source"] for source in answer["sources"]] == [KNEE["source"]]
 
 
 def test_nothing_is_stored(door: Door, redis_client: Any) -> None:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract_sender import BACKEND
 from door import Door, open_door
 
-from api.identity import caller_of
 from graph.compose import Assistant
 
 MODULE = Path(__file__).parents[1] / "contract" / "go"
@@ -75,7 +73,6 @@ def test_the_go_files_are_formatted_and_vetted(go: str) -> None:
 @pytest.fixture
 def door(assistant: Assistant) -> Iterator[Door]:
     with open_door(assistant) as door:
-        door.app.dependency_overrides[caller_of] = lambda: BACKEND
         yield door
 
 

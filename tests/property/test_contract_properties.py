@@ -27,7 +27,7 @@ from nodes.contracts import Caller
 
 VECTORS = Path(__file__).parents[1] / "contract" / "vectors"
 FULL = json.loads((VECTORS / "valid_full.json").read_text(encoding="utf-8"))["contract"]
-BACKEND = Caller(groups=frozenset({"contract"}))
+BACKEND = Caller(scopes=frozenset({"contract"}))
 AT = "2026-11-30T10:00:00.000+08:00"
 QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
