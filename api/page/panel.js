@@ -85,7 +85,7 @@ export class Panel {
       const name = element("span", { className: "node" }, step.ran);
       const stage = element("span", { className: "mark" }, words.stages[step.ran] || "");
       const took = element("span", { className: "mark" }, step.took === null ? "" : words.took(step.took));
-      const label = `${words.fork}: ${step.ran}`;
+      const label = `${words.forkShort} ${step.ran}: ${words.fork}`;
       const fork = button(words.forkShort, () => this.onFork(thread, step.checkpoint_id), {
         className: "quiet", "aria-label": label, title: `${words.fork}\n${step.checkpoint_id}`,
       });

@@ -3,7 +3,7 @@
 import * as server from "./server.js";
 import { button, element, langOf } from "./render.js";
 import { problemText, words } from "./words.js";
-import { withSignIn } from "./signin.js";
+import { askSignIn, withSignIn } from "./signin.js";
 
 export class Shelf {
   constructor({ list, tabs, more, onOpen }) {
@@ -69,7 +69,10 @@ export class Shelf {
 
   showProblem(error) {
     const text = error instanceof server.Problem ? problemText(error) : words.lostForNow;
-    const again = button(words.retry, () => this.load());
+    const again =
+      error.status === 401
+        ? button(words.signIn, async () => (await askSignIn()) && this.load())
+        : button(words.retry, () => this.load());
     this.list.replaceChildren(element("li", { className: "mark alarm" }, text), element("li", {}, again));
     this.more.hidden = true;
   }

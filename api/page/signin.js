@@ -5,9 +5,11 @@ import { askText } from "./dialogs.js";
 import { words } from "./words.js";
 
 let asking = null;
+let isDeclined = false; // who closed the question is not asked again until they wish to sign in
 
 // -> whether there is a token now. Asked once, however many calls were refused.
 export function askSignIn() {
+  isDeclined = false;
   asking ||= askOnce().finally(() => {
     asking = null;
   });
@@ -20,6 +22,7 @@ async function askOnce() {
     type: "password", limit: 16384,
   });
   if (token) signIn.keep(token.replace(/^Bearer\s+/i, ""));
+  isDeclined = !token;
   document.dispatchEvent(new Event("signin"));
   return Boolean(token);
 }
@@ -30,7 +33,8 @@ export async function withSignIn(call) {
     try {
       return await call();
     } catch (error) {
-      if (!(error instanceof Problem) || error.status !== 401 || !(await askSignIn())) throw error;
+      const isRefused = error instanceof Problem && error.status === 401;
+      if (!isRefused || isDeclined || !(await askSignIn())) throw error;
     }
   }
 }

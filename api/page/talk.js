@@ -74,11 +74,12 @@ export class Talk {
 
   async load(opening) {
     const found = await withSignIn(() => server.findConversation(this.thread));
-    const read = found && (await withSignIn(() => Promise.all([server.readConversation(found.id), server.listMessages(found.id)])));
+    const held = found && (await withSignIn(() => server.readConversation(found.id)));
+    const page = found && (await withSignIn(() => server.listMessages(found.id)));
     if (opening !== this.opening || this.isRunning) return; // something else was opened or asked meanwhile
     this.clear();
-    this.held = read ? read[0] : null;
-    if (read) this.showStored(read[0], read[1]);
+    this.held = held;
+    if (held) this.showStored(held, page);
     this.onChange("opened");
   }
 
@@ -96,9 +97,13 @@ export class Talk {
     this.empty.hidden = false;
   }
 
+  // The messages were read after the open turn: what was running then may have been answered since.
   showStored(held, page) {
     this.addPage(page);
-    this.showOpenTurn(held.open_turn);
+    const open = held.open_turn;
+    const [newest] = page.items;
+    const isAnswered = open?.state === "running" && newest?.role === "ASSISTANT" && newest.requestId === open.requestId;
+    this.showOpenTurn(isAnswered ? null : open);
     this.scrollDown(true);
   }
 
@@ -338,8 +343,10 @@ export class Talk {
 
   addMarks(theirs, done, text) {
     const { status } = done;
-    if (done.standalone_question && done.standalone_question !== done.original_question) {
-      addMark(theirs, words.understoodAs(done.standalone_question));
+    const meant = done.standalone_question;
+    const asked = [...this.log.querySelectorAll(".mine .bubble")].at(-1)?.textContent;
+    if (meant && meant !== done.original_question && meant !== asked) {
+      addMark(theirs, words.understoodAs(meant));
     }
     if (done.history_shaped) addMark(theirs, words.historyShaped);
     if (done.degraded && status === "completed") addMark(theirs, words.degraded);
