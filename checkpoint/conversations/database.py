@@ -18,6 +18,7 @@ from checkpoint.conversations.errors import (
     StoreRevisionError,
     StoreUnavailable,
 )
+from checkpoint.conversations.prepared import run_text
 from checkpoint.errors import ConfigError
 
 # SQLite's own name for a fault, by its beginning, and PostgreSQL's sqlstate, by its beginning.
@@ -54,6 +55,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self._for_writes = engine.execution_options(**{IMMEDIATE: True})
 
     @property
     def is_sqlite(self) -> bool:
@@ -68,10 +70,8 @@ class Database:
     @contextmanager
     def write(self, doing: str) -> Iterator[Connection]:
         """All or nothing. On SQLite the write lock is taken first, so that no upgrade of it can fail."""
-        with translated(doing), self.engine.connect() as plain:
-            connection = plain.execution_options(**{IMMEDIATE: True})
-            with connection.begin():
-                yield connection
+        with translated(doing), self._for_writes.connect() as connection, connection.begin():
+            yield connection
 
     def shed_deleted_bytes(self) -> None:
         """Leave nothing of deleted rows in SQLite's write-ahead log; PostgreSQL has its own vacuum."""
@@ -134,6 +134,7 @@ def _open_sqlite(url: URL, config: StoreConfig) -> Engine:
         url,
         pool_size=config.pool_size,
         max_overflow=0,
+        pool_use_lifo=True,  # the connection used last has its statements and pages at hand
         pool_timeout=config.timeout_seconds,
         connect_args={"timeout": config.timeout_seconds},
     )
@@ -166,7 +167,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get(IMMEDIATE)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    run_text(connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, exists, func, insert, select
+from sqlalchemy import Connection, Select, delete, exists, func, insert, literal_column, select
 
 from checkpoint.archive import forget_thread
 from checkpoint.conversations.models import audit, conversation, message, request_archive, summary_version
@@ -79,16 +79,19 @@ def purge(
 
 def _due(store: ConversationStore, now: datetime) -> list[Conversation]:
     """Deleted conversations whose time has come. A deleted row changes no more, so that time is its last."""
-    sought = (
+    with store.database.read("looking for deleted conversations") as connection:
+        found = connection.execute(due_query(now - timedelta(days=store.config.deleted_days)))
+        return [conversation_of(row) for row in found.mappings()]
+
+
+def due_query(until: datetime) -> Select[Any]:
+    """Deleted up to then, oldest first. The status is part of the text, as in the index that serves it."""
+    is_deleted = conversation.c.status == literal_column("'DELETED'")
+    return (
         select(conversation)
-        .where(
-            conversation.c.status == "DELETED",
-            conversation.c.updated_at <= now - timedelta(days=store.config.deleted_days),
-        )
+        .where(is_deleted, conversation.c.updated_at <= until)
         .order_by(conversation.c.updated_at)
     )
-    with store.database.read("looking for deleted conversations") as connection:
-        return [conversation_of(row) for row in connection.execute(sought).mappings()]
 
 
 def _purge_one(

@@ -4,6 +4,7 @@ The conversation's row is locked first. So sequence numbers of one conversation 
 whatever the process, and nothing can be added to a conversation that is being deleted.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -12,8 +13,9 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, select, update
 
 from checkpoint.conversations import statements
-from checkpoint.conversations.errors import ConversationNotFoundError, MessageIdReusedError
+from checkpoint.conversations.errors import ConversationNotFoundError, MessageIdReusedError, UnsettledError
 from checkpoint.conversations.models import conversation, message, storable, storable_json
+from checkpoint.conversations.prepared import Prepared
 from checkpoint.conversations.rows import (
     Conversation,
     Owner,
@@ -55,7 +57,7 @@ def touch(
 
 def hold(connection: Connection, owner: Owner, conversation_id: UUID, at: datetime) -> None:
     """Lock the conversation and note the time. Raises ConversationNotFoundError."""
-    held = connection.execute(statements.TOUCH, {**whose(owner, conversation_id), "b_at": at}).first()
+    held = statements.TOUCH.one_or_none(connection, {**whose(owner, conversation_id), "b_at": at})
     if held is None:
         raise ConversationNotFoundError(conversation_id)
 
@@ -80,11 +82,14 @@ def hold_for_question(
             held = _touched(connection, statements.TOUCH_NAMED_FOR_QUESTION, of_name)
     if held is None:
         raise ConversationNotFoundError(place.conversation_id or stamp.id)
-    return held
+    if held.status == "ACTIVE":
+        return held
+    connection.execute(statements.BRING_BACK, whose(owner, held.id))
+    return replace(held, status="ACTIVE")
 
 
-def _touched(connection: Connection, statement: Any, given: dict[str, Any]) -> Conversation | None:
-    row = connection.execute(statement, given).one_or_none()
+def _touched(connection: Connection, statement: Prepared, given: dict[str, Any]) -> Conversation | None:
+    row = statement.one_or_none(connection, given)
     return Conversation(*row) if row else None
 
 
@@ -117,16 +122,20 @@ def new_conversation(
 
 
 def save_question(
-    connection: Connection, held: Conversation, question: Question, stamp: Stamp
+    connection: Connection, held: Conversation, question: Question, stamp: Stamp, *, only_when_settled: bool
 ) -> tuple[StoredMessage, StoredMessage | None]:
     """The USER row of this request and its answer if it has one. The conversation is locked by the caller.
 
     The same client message again is the same row, whatever request brings it: answered before, its answer is
-    given; not answered, the row now stands for this request. Raises MessageIdReusedError for another text.
+    given; not answered, the row now stands for this request. Raises MessageIdReusedError for another text,
+    and UnsettledError, if asked for, while another request's question waits for its answer or its mark.
     """
-    added = _add_question(connection, held.id, question, stamp)
+    adding = statements.ADD_QUESTION_WHEN_SETTLED if only_when_settled else statements.ADD_MESSAGE_ONCE
+    added = _add(connection, adding, _question_row(held.id, question, stamp))
     if added:
         return added, None
+    if only_when_settled and is_unsettled(connection, held.id, question.request_id):
+        raise UnsettledError(held)
     known = _known_question(connection, held.id, question)
     if known.content != storable(question.content):
         raise MessageIdReusedError(held.id)
@@ -142,17 +151,17 @@ def save_reply(
     connection: Connection, conversation_id: UUID, request_id: str, reply: Reply, stamp: Stamp
 ) -> StoredMessage:
     """The request's ASSISTANT row: this one, or the one that was saved before. Same lock as above."""
-    row = replace(
-        _blank(stamp, conversation_id, request_id),
-        role="ASSISTANT",
-        content=storable(reply.content),
-        sources=storable_json(reply.sources),
-        model=reply.model,
-        prompt_tokens=reply.prompt_tokens,
-        completion_tokens=reply.completion_tokens,
-        status=reply.status,
-    )
-    added = _add(connection, row)
+    row = {
+        **_blank(stamp, conversation_id, request_id),
+        "role": "ASSISTANT",
+        "content": storable(reply.content),
+        "sources": storable_json(reply.sources),
+        "model": reply.model,
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "status": reply.status,
+    }
+    added = _add(connection, statements.ADD_MESSAGE_ONCE, row)
     if added is None:
         found = connection.execute(statements.ANSWER, _of_request(conversation_id, request_id))
         return message_of(found.mappings().one())
@@ -172,7 +181,7 @@ def mark_failed(connection: Connection, conversation_id: UUID, request_id: str) 
 
 def unanswered(connection: Connection, conversation_id: UUID) -> list[StoredMessage]:
     """Questions whose request left neither an answer nor a mark, oldest first, among the newest rows."""
-    waiting = [row.id for row in _waiting(connection, conversation_id)]
+    waiting = [identity for identity, _ in _waiting(connection, conversation_id)]
     if not waiting:
         return []
     query = select(message).where(message.c.id.in_(waiting)).order_by(message.c.sequence_no)
@@ -181,14 +190,12 @@ def unanswered(connection: Connection, conversation_id: UUID) -> list[StoredMess
 
 def is_unsettled(connection: Connection, conversation_id: UUID, request_id: str) -> bool:
     """Whether another request's question waits for its answer or its mark."""
-    return any(row.request_id != request_id for row in _waiting(connection, conversation_id))
+    return any(of_request != request_id for _, of_request in _waiting(connection, conversation_id))
 
 
-def _waiting(connection: Connection, conversation_id: UUID) -> list[Any]:
-    newest = connection.execute(statements.NEWEST_FORMS, {"b_conversation": conversation_id}).all()
-    answered = {row.request_id for row in newest if row.role == "ASSISTANT"}
-    asked = [row for row in newest if row.role == "USER" and row.status == "COMPLETE"]
-    return [row for row in asked if row.request_id not in answered]
+def _waiting(connection: Connection, conversation_id: UUID) -> list[tuple[Any, ...]]:
+    """(message id, request id) of each."""
+    return statements.WAITING.all(connection, {"b_conversation_id": conversation_id})
 
 
 def answer_to(connection: Connection, conversation_id: UUID, request_id: str) -> StoredMessage | None:
@@ -197,47 +204,43 @@ def answer_to(connection: Connection, conversation_id: UUID, request_id: str) ->
     return message_of(row) if row else None
 
 
-def _add_question(
-    connection: Connection, conversation_id: UUID, question: Question, stamp: Stamp
-) -> StoredMessage | None:
-    row = replace(
-        _blank(stamp, conversation_id, question.request_id),
-        content=storable(question.content),
-        standalone_question=storable(question.content),  # until the request says otherwise
-        trace_id=question.trace_id,
-        client_message_id=question.client_message_id,
-    )
-    return _add(connection, row)
+def _question_row(conversation_id: UUID, question: Question, stamp: Stamp) -> dict[str, Any]:
+    words = storable(question.content)
+    return {
+        **_blank(stamp, conversation_id, question.request_id),
+        "content": words,
+        "standalone_question": words,  # until the request says otherwise
+        "trace_id": question.trace_id,
+        "client_message_id": question.client_message_id,
+    }
 
 
-def _add(connection: Connection, row: StoredMessage) -> StoredMessage | None:
-    """The row as it was added; None where the request or the client's id has one."""
-    given = {f"b_{name}": getattr(row, name) for name in statements.WRITTEN}
-    adding = statements.ADD_MESSAGE_ONCE[connection.dialect.name]
-    number = connection.execute(adding, {**given, "b_conversation": row.conversation_id}).scalar_one_or_none()
-    return None if number is None else replace(row, sequence_no=number)
+def _add(connection: Connection, adding: Mapping[str, Prepared], row: dict[str, Any]) -> StoredMessage | None:
+    """The row as it was added; None where it was not."""
+    given = {f"b_{name}": value for name, value in row.items()}
+    added = adding[connection.dialect.name].one_or_none(connection, given)
+    return StoredMessage(**row, sequence_no=added[0]) if added else None
 
 
-def _blank(stamp: Stamp, conversation_id: UUID, request_id: str) -> StoredMessage:
+def _blank(stamp: Stamp, conversation_id: UUID, request_id: str) -> dict[str, Any]:
     """A complete USER row without words; the database gives its number."""
-    return StoredMessage(
-        id=stamp.id,
-        conversation_id=conversation_id,
-        sequence_no=0,
-        role="USER",
-        content="",
-        standalone_question=None,
-        sources=None,
-        model=None,
-        prompt_tokens=None,
-        completion_tokens=None,
-        trace_id=None,
-        request_id=request_id,
-        client_message_id=None,
-        status="COMPLETE",
-        feedback=None,
-        created_at=stamp.at,
-    )
+    return {
+        "id": stamp.id,
+        "conversation_id": conversation_id,
+        "role": "USER",
+        "content": "",
+        "standalone_question": None,
+        "sources": None,
+        "model": None,
+        "prompt_tokens": None,
+        "completion_tokens": None,
+        "trace_id": None,
+        "request_id": request_id,
+        "client_message_id": None,
+        "status": "COMPLETE",
+        "feedback": None,
+        "created_at": stamp.at,
+    }
 
 
 def _known_question(connection: Connection, conversation_id: UUID, question: Question) -> StoredMessage:

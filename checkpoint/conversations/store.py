@@ -18,7 +18,6 @@ from checkpoint.conversations.errors import (
     ConversationNotFoundError,
     MessageNotFoundError,
     NameTakenError,
-    UnsettledError,
 )
 from checkpoint.conversations.models import TITLE_LENGTH, audit, conversation, message
 from checkpoint.conversations.revisions import migrate
@@ -193,10 +192,10 @@ class ConversationStore:
         stamp, place = self._stamp(), Place(name, knowledge_base, conversation_id)
         with self.database.write("saving a question") as connection:
             held = saving.hold_for_question(connection, owner, place, question, stamp)
-            if only_when_settled and saving.is_unsettled(connection, held.id, question.request_id):
-                raise UnsettledError(held)
             message_stamp = Stamp(self.new_id(), stamp.at)
-            row, answer = saving.save_question(connection, held, question, message_stamp)
+            row, answer = saving.save_question(
+                connection, held, question, message_stamp, only_when_settled=only_when_settled
+            )
         return Saved(held, row, answer)
 
     def save_reply(self, owner: Owner, conversation_id: UUID, request_id: str, reply: Reply) -> StoredMessage:

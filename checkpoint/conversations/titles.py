@@ -12,6 +12,8 @@ def title_of(question: str, most: int = TITLE_CHARACTERS) -> str:
     A first grapheme that alone is longer is left out, so the title may be empty.
     """
     line = " ".join(question.split())
+    if len(line) <= most:
+        return line
     end = 0
     for found in _GRAPHEME.finditer(line):
         if found.end() > most:

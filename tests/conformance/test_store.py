@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.errors import (
@@ -544,6 +545,7 @@ def _parameters(compiled):
 
 
 def test_listings_go_through_their_index_without_sorting(store: ConversationStore) -> None:
+    from checkpoint.conversations.erasure import due_query
     from checkpoint.conversations.store import conversations_query, messages_query
 
     for name in "ab":
@@ -559,9 +561,72 @@ def test_listings_go_through_their_index_without_sorting(store: ConversationStor
         (conversations_query(ME, "ACTIVE", 50, cursor, listing), "conversation_listing"),
         (messages_query(identity, 50, None, of_messages, newest_first=False), "sequence_no"),
         (messages_query(identity, 50, next_messages, of_messages, newest_first=False), "sequence_no"),
+        (due_query(datetime.now(UTC)), "conversation_deleted"),
     ):
         plan = plan_of(store, query)
         assert index in plan or "sqlite_autoindex_message_2" in plan, plan
         assert "SCAN" not in plan.upper().replace("INDEX SCAN", "").replace("INDEX ONLY SCAN", ""), plan
         assert "B-TREE" not in plan, plan
         assert "Sort" not in plan, plan
+
+
+def test_a_turn_is_eight_statements_in_two_transactions(new_database: Callable[..., StoreConfig]) -> None:
+    """Counted at the driver. Its cost beside a turn's is measured by `scripts.bench store`."""
+    said: list[str] = []
+    with open_store(new_database("sqlite")) as store:
+        ask(store, "问")
+        with store.database.read("watching") as connection:
+            connection.connection.driver_connection.set_trace_callback(said.append)
+        saved = ask(store, "问", "another", request_id="r1", only_when_settled=True)
+        said.clear()
+        answer(store, saved, is_as_asked=True)
+        again = ask(store, "再问", "another", request_id="r2", only_when_settled=True)
+        assert again.message.sequence_no == 3
+    words = [statement.split()[0] for statement in said if not statement.startswith("--")]
+    assert words == ["BEGIN", "UPDATE", "INSERT", "COMMIT", "BEGIN", "UPDATE", "WITH", "COMMIT"]
+
+
+def test_a_turn_moves_its_conversation_in_no_index(store: ConversationStore) -> None:
+    from checkpoint.conversations.statements import TOUCH, TOUCH_FOR_QUESTION, TOUCH_NAMED_FOR_QUESTION
+
+    indexes = inspect(store.database.engine).get_indexes("conversation")
+    of_all = {
+        name for index in indexes if index["name"] != "conversation_deleted" for name in index["column_names"]
+    }
+    assert {"external_id", "status"} <= of_all
+    for touch in (TOUCH, TOUCH_FOR_QUESTION, TOUCH_NAMED_FOR_QUESTION):
+        setting = str(touch.statement).split(" SET ")[1].split(" WHERE ")[0]
+        changed = {part.split("=")[0].strip() for part in setting.split(", ") if "=" in part}
+        assert "updated_at" in changed
+        assert changed.isdisjoint(of_all)
+    (deleted,) = (index for index in indexes if index["name"] == "conversation_deleted")
+    kinds = deleted["dialect_options"]
+    assert "DELETED" in str(kinds.get("sqlite_where", kinds.get("postgresql_where")))
+
+
+def test_a_fault_of_a_saving_quotes_nobody(store: ConversationStore) -> None:
+    words = "秘密的问题"
+    with store.database.write("test") as connection:
+        connection.execute(text("ALTER TABLE message RENAME TO gone"))
+    with pytest.raises(StoreRevisionError) as found:
+        ask(store, words)
+    fault = found.value.__cause__
+    assert isinstance(fault, DBAPIError)
+    assert (fault.params, words in str(fault)) == (None, False)
+
+
+def test_an_archived_conversation_that_is_asked_is_active_in_the_row_too(store: ConversationStore) -> None:
+    saved = ask(store, "问")
+    answer(store, saved)
+    store.archive(ME, saved.conversation.id)
+    assert ask(store, "再问").conversation.status == "ACTIVE"
+    assert store.get(ME, saved.conversation.id).status == "ACTIVE"
+
+
+def test_copied_rows_without_a_request_leave_a_conversation_settled(store: ConversationStore) -> None:
+    saved = ask(store, "问", request_id="r1")
+    answer(store, saved)
+    with store.database.write("test") as connection:
+        connection.execute(text("UPDATE message SET request_id = NULL"))
+    assert store.unanswered(saved.conversation.id) == []
+    assert ask(store, "再问", only_when_settled=True).message.sequence_no == 3

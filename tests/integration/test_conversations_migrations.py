@@ -165,5 +165,5 @@ def test_processes_that_start_at_once_migrate_once(config: StoreConfig, database
 
 
 def test_there_is_more_than_one_revision_to_prove_the_path() -> None:
-    assert known_revisions() == ["0001", "0002"]
+    assert known_revisions() == ["0001", "0002", "0003"]
     assert isinstance(IDENTITY, UUID)
