@@ -103,6 +103,11 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 if ARGV[2] ~= '' then
   if ARGV[4] == 'forget' then
     redis.call('HDEL', KEYS[2], 'c' .. ARGV[2])
+    local n = redis.call('HGET', KEYS[2], 'n')
+    if n and redis.call('HGET', KEYS[2], 'k' .. n) == ARGV[2] then
+      redis.call('HDEL', KEYS[2], 'k' .. n, 'i' .. n)
+      if redis.call('HINCRBY', KEYS[2], 'n', -1) == 0 then redis.call('DEL', KEYS[2]) end
+    end
   elseif ARGV[4] == 'ended' then
     redis.call('HSET', KEYS[2], 'e' .. ARGV[3], '1', 'o' .. ARGV[3], ARGV[5])
     redis.call('PEXPIRE', KEYS[2], ARGV[6])

@@ -184,6 +184,71 @@ def test_a_refused_request_leaves_its_id_free(keeper: LeaseKeeper, thread_id: st
         assert (lease.request_id, lease.taken_over) == ("r2", False)
 
 
+def test_a_refused_request_leaves_nothing_of_its_id(
+    keeper: LeaseKeeper, client: redis.Redis, thread_id: str
+) -> None:
+    with keeper.hold(thread_id, "r1", claim=claim()):
+        pass
+    assert client.exists(keys_of(thread_id).once) == 0
+    with keeper.hold(thread_id, "r2", claim=claim("kept")) as lease:
+        lease.begin()
+        lease.conclude(b"outcome")
+    before = client.hgetall(keys_of(thread_id).once)
+    with keeper.hold(thread_id, "r3", claim=claim()):
+        pass
+    assert client.hgetall(keys_of(thread_id).once) == before
+
+
+def test_a_request_that_died_keeps_its_id_whatever_keeps_it_from_going_on(
+    keeper: LeaseKeeper, thread_id: str
+) -> None:
+    with keeper.hold(thread_id, "r1", claim=claim()) as lease:
+        lease.begin()
+    with keeper.hold(thread_id, "r2", claim=claim()) as again:
+        assert again.taken_over  # and it ends before it could begin, as when the database is down
+    with keeper.hold(thread_id, "r3", claim=claim()) as at_last:
+        assert (at_last.request_id, at_last.taken_over) == ("r1", True)
+
+
+def test_a_fault_of_one_lease_does_not_end_the_renewing_of_others(
+    client: redis.Redis, thread_id: str
+) -> None:
+    keeper = LeaseKeeper(client, lease_ms=300)
+    ticked = threading.Event()
+
+    def fail() -> None:
+        ticked.set()
+        raise LookupError
+
+    with (
+        keeper.hold(thread_id, "r1", on_tick=fail, on_stop=fail),
+        keeper.hold(f"{thread_id}2", "r2") as other,
+    ):
+        assert ticked.wait(5)
+        assert keeper.request_stop(thread_id)
+        time.sleep(0.8)
+        assert client.get(keys_of(f"{thread_id}2").lease) == other.token.encode()
+        assert not other.lost
+    keeper.close()
+
+
+def test_a_lease_that_nothing_could_renew_is_given_back(
+    client: redis.Redis, thread_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    keeper = LeaseKeeper(client)
+    with monkeypatch.context() as no_threads:
+        no_threads.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError), keeper.hold(thread_id, "r1"):
+            pytest.fail("held")
+    assert (keeper.held_count(), keeper.is_held(thread_id)) == (0, False)
+    with keeper.hold(thread_id, "r2"):
+        assert keeper._renewer is not None
+    keeper.close()
+
+
 def test_a_request_that_began_and_died_is_taken_over_under_its_own_id(
     keeper: LeaseKeeper, thread_id: str
 ) -> None:

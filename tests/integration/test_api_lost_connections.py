@@ -1,5 +1,6 @@
 """Readers that vanish, servers that end, and a store that goes away: nothing stays running, busy or held."""
 
+import json
 import os
 import signal
 import socket
@@ -180,13 +181,14 @@ def _end(server: Any) -> None:
 
 
 SERVER = textwrap.dedent("""
-    import sys
+    import json, sys
     from api.app import create_app, make_server
     from checkpoint import ContextConfig, RedisContextSaver
     from door import Script, stand_in
 
     with RedisContextSaver(ContextConfig(url=sys.argv[1])) as saver:
-        app = create_app(stand_in(saver), run_turn=Script(), grace_seconds=1, lease_ms=1500)
+        assistant = stand_in(saver, **json.loads(sys.argv[2]))
+        app = create_app(assistant, run_turn=Script(), grace_seconds=1, lease_ms=1500)
         make_server(app, "127.0.0.1", 0, grace_seconds=1, announce=lambda at: print(at, flush=True)).run()
     print("closed in order", flush=True)
 """)
@@ -195,10 +197,10 @@ SERVER = textwrap.dedent("""
 class Process:
     """The same door in a process of its own."""
 
-    def __init__(self, redis_url: str) -> None:
+    def __init__(self, redis_url: str, **settings: Any) -> None:
         path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, redis_url],
+            [sys.executable, "-c", SERVER, redis_url, json.dumps(settings)],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": path},

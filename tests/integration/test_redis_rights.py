@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from api.leases import hold
+from api.leases import LeaseKeeper, Seats, hold
 from checkpoint.errors import CheckpointUnavailable
 from graph.compose import open_assistant
 from graph.run import last_result, stream_turn
@@ -49,6 +49,10 @@ def converse(settings: Settings) -> list[str]:
                     lease=lease.token,
                 )
                 statuses.append(last_result(events).status)
+        keeper = LeaseKeeper(assistant.saver.wire.client)
+        with keeper.hold("t", "r", seats=Seats("caller", 1)):
+            pass
+        keeper.close()
         assistant.saver.list_requests("t")
         assistant.saver.copy_thread("t", "u")
         list(assistant.saver.list(None))
