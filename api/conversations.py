@@ -6,6 +6,7 @@ whenever they are shown. Sending is the pipeline of `/api/chat`.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, cast
@@ -21,11 +22,13 @@ from api.bodies import Body, StrictRoute, ThreadId, Words
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of
+from api.leases import ThreadBusyError
 from api.ledger import Ledger, data_of, owner_of
 from api.message_ids import idempotency_key, message_id_of
 from api.problems import MEDIA_TYPE, PROBLEMS, Refusal, headers_of, responses
 from api.turns import Ask, Desk, Run
-from checkpoint.conversations.rows import Conversation, StoredMessage
+from checkpoint.conversations.errors import ConversationNotFoundError
+from checkpoint.conversations.rows import Conversation, Receipt, StoredMessage
 from checkpoint.conversations.sources import MaySee, language_of, show
 from checkpoint.conversations.store import MOST_ROWS, ConversationStore
 from checkpoint.requests import shanghai_time
@@ -33,6 +36,7 @@ from graph.run import BadTextError, check_text, clarification_shown, config_for,
 from nodes.contracts import Caller
 from nodes.gate import GateReads, is_open
 
+ERASE_TRIES = 5
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 _Title = Annotated[str, Field(min_length=1, max_length=255, pattern=_PRINTABLE)]
 
@@ -511,14 +515,19 @@ def sent_of(run: Run, done: dict[str, Any]) -> Sent:
 
 
 def delete_conversation(parts: ConversationParts, caller: Caller, conversation_id: UUID) -> DeletionReceipt:
-    """Hide it at once, end its running turn, erase its thread. Repeated, it finishes what was cut off.
+    """End its running turn, erase its thread, hide it at once. Repeated, the same receipt.
 
-    The thread is left alone once a newer conversation of the same name lives in it.
+    The thread goes first and stays held until the row is hidden: cut off anywhere, nothing is left in Redis
+    that a newer conversation of the same name would find.
     """
     owner = owner_of(caller)
-    receipt = parts.store.delete(owner, conversation_id)
-    if parts.store.find(owner, receipt.external_id) is None:
-        parts.desk.erase(parts.ledger.thread_of(caller, receipt.external_id))
+    hide = partial(parts.store.delete, owner, conversation_id)
+    try:
+        held = parts.store.get(owner, conversation_id)
+    except ConversationNotFoundError:
+        receipt = hide()  # deleted before, or never there
+    else:
+        receipt = _erase_and(parts, parts.thread_of(caller, held), hide)
     return DeletionReceipt(
         receipt_id=str(receipt.receipt_id),
         conversation_id=str(receipt.conversation_id),
@@ -527,6 +536,17 @@ def delete_conversation(parts: ConversationParts, caller: Caller, conversation_i
         hidden_messages=receipt.messages,
         thread_erased=True,
     )
+
+
+def _erase_and(parts: ConversationParts, thread_id: str, hide: Callable[[], Receipt]) -> Receipt:
+    """Hide while nothing can begin in the erased thread. What begins in between is erased as well."""
+    keeper = parts.ledger.keeper
+    for _ in range(ERASE_TRIES):
+        parts.desk.erase(thread_id)
+        with suppress(ThreadBusyError), keeper.hold(thread_id, "delete"):
+            if not keeper.knows_thread(thread_id):
+                return hide()
+    raise Refusal("thread_busy", retry_after=1)
 
 
 def delete_named(parts: ConversationParts, caller: Caller, name: str) -> bool:

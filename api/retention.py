@@ -11,14 +11,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from api.identity import thread_of
-from api.leases import LeaseKeeper
+from api.leases import LeaseKeeper, ThreadBusyError
 from checkpoint import RedisContextSaver
-from checkpoint.archive import Archived, DayCount, Progress, archive_requests, questions_per_day
+from checkpoint.archive import (
+    Archived,
+    DayCount,
+    Progress,
+    archive_requests,
+    looking_again,
+    questions_per_day,
+    write_records,
+)
 from checkpoint.conversations.erasure import PurgeReceipt, prune_messages, purge
 from checkpoint.conversations.rows import Owner
 from checkpoint.conversations.store import ConversationStore, open_store
 from checkpoint.errors import CheckpointUnavailable
-from checkpoint.pruning import Pruned, Rule, prune_threads
+from checkpoint.pruning import Keep, Pruned, Rule, prune_threads
 from checkpoint.wire import ask
 from graph.settings import Settings
 from nodes.contracts import Caller
@@ -77,7 +85,8 @@ def prune(
         rule = Rule(keep_turns, before)
         threads = Pruned()
         if keep_turns is not None or before is not None:
-            threads = prune_threads(saver, rule, records=records, progress=progress)
+            keep = _keeper_of_records(saver, store) if records else None
+            threads = prune_threads(saver, rule, keep=keep, progress=progress)
         rows = prune_messages(store, keep_turns=keep_turns, before=before) if messages else 0
         receipt = purge_deleted(saver, store, progress)
         if settings.context.url is None:
@@ -85,18 +94,39 @@ def prune(
     return PruneReceipt(threads, rows, archived, receipt)
 
 
+def _keeper_of_records(saver: RedisContextSaver, store: ConversationStore) -> Keep:
+    """Archives the very records that are about to go: one may have ended since the archive was brought up."""
+    return lambda records: write_records(
+        store.database, records, store.now(), still_there=looking_again(saver)
+    )
+
+
 def purge_deleted(
     saver: RedisContextSaver, store: ConversationStore, progress: Progress | None = None
 ) -> PurgeReceipt:
     """The purge, with threads erased from Redis wherever deleting was cut off."""
     keeper = LeaseKeeper(saver.wire.client, prefix=saver.config.key_prefix)
+    owners: dict[str, tuple[Owner, str]] = {}
 
-    def erase_thread(thread_id: str) -> None:
-        saver.delete_thread(thread_id)
-        keeper.forget_thread(thread_id)
+    def thread_of_deleted(owner: Owner, name: str) -> str:
+        thread_id = thread_of_owner(owner, name)
+        owners[thread_id] = (owner, name)
+        return thread_id
+
+    def erase_thread(thread_id: str) -> bool:
+        """Under the thread's lease: a new conversation of the name may be about to begin in it."""
+        try:
+            with keeper.hold(thread_id, "purge"):
+                if store.find(*owners.pop(thread_id)) is not None:
+                    return False
+                saver.delete_thread(thread_id)
+                keeper.forget_thread(thread_id)
+                return True
+        except ThreadBusyError:
+            return False
 
     try:
-        return purge(store, thread_of=thread_of_owner, erase_thread=erase_thread, progress=progress)
+        return purge(store, thread_of=thread_of_deleted, erase_thread=erase_thread, progress=progress)
     finally:
         keeper.close()
 

@@ -3,15 +3,19 @@
 A run reads every record once and writes what is new or has changed, a batch a transaction. It keeps no
 place: what an interrupted run has written, the next one finds unchanged and only reads past. So it may be
 interrupted anywhere, run beside live traffic, twice at once, and again for ever.
+
+A thread may be erased between reading and writing. So each transaction looks in Redis again, while no purge
+can be deleting: what is gone by then is not written, and what was written before, the purge deletes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Select, delete, func, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import Insert
 
@@ -29,6 +33,8 @@ LISTED = request_archive.c
 Item = TypeVar("Item")
 
 Progress = Callable[[int, int, str], None]  # threads done, threads in all, what is being done
+# Request records, as they were read -> the ids of those that Redis still holds.
+StillThere = Callable[[Sequence[RequestRecord]], Collection[str]]
 
 
 class Saver(Protocol):
@@ -74,7 +80,7 @@ def archive_requests(
     done = Archived(threads=len(keys))
     for part in _in_batches(_read_all(saver, keys, progress), batch):
         records = [record for record in part if record is not None]
-        written = write_records(database, records, now())
+        written = write_records(database, records, now(), still_there=looking_again(saver))
         done = replace(
             done,
             read=done.read + len(records),
@@ -84,21 +90,56 @@ def archive_requests(
     return _read_running_again(saver, database, now, done, batch)
 
 
-def write_records(database: Database, records: Sequence[RequestRecord], at: datetime) -> int:
+def write_records(
+    database: Database,
+    records: Sequence[RequestRecord],
+    at: datetime,
+    *,
+    still_there: StillThere | None = None,
+) -> int:
     """Insert or update what is new or changed, in one transaction. -> how many rows that was.
 
     A row that has ended is replaced only by a later ending, so an older reading never undoes a newer one.
+    What `still_there` misses is left out.
     """
     newest = {record["request_id"]: record for record in records}
     if not newest:
         return 0
     with database.read("reading the archive") as connection:
         known = _known(connection, list(newest))
-    changed = [_row(record, at) for key, record in newest.items() if known.get(key) != _state(record)]
-    if changed:
-        with database.write("writing the archive") as connection:
-            connection.execute(_upsert(connection), changed)
-    return len(changed)
+    changed = [record for key, record in newest.items() if known.get(key) != _state(record)]
+    if not changed:
+        return 0
+    with database.write("writing the archive") as connection:
+        keep_purges_out(connection)
+        kept = still_there(changed) if still_there else newest.keys()
+        rows = [_row(record, at) for record in changed if record["request_id"] in kept]
+        if rows:
+            connection.execute(_upsert(connection), rows)
+    return len(rows)
+
+
+def looking_again(saver: Saver) -> StillThere:
+    """Asks Redis; one exchange a thread."""
+
+    def still_there(records: Sequence[RequestRecord]) -> set[str]:
+        by_thread: dict[str, list[str]] = defaultdict(list)
+        for record in records:
+            by_thread[record["thread_id"]].append(record["request_id"])
+        found: set[str] = set()
+        for thread_id, ids in by_thread.items():
+            key = context_key(saver.plans.prefix, thread_id)
+            values = saver.wire.run(ask("archive", ("HMGET", key, *map(request_field, ids))))
+            found |= {id_ for id_, value in zip(ids, values, strict=True) if value is not None}
+        return found
+
+    return still_there
+
+
+def keep_purges_out(connection: Connection) -> None:
+    """Until this transaction ends. On SQLite there is only one writing transaction anyway."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("LOCK TABLE request_archive IN SHARE ROW EXCLUSIVE MODE"))
 
 
 def questions_per_day(
@@ -146,7 +187,8 @@ def _read_running_again(
     gone = 0
     for part in _in_batches(running, batch):
         records = [(row, _read_one(saver, *row)) for row in part]
-        written = write_records(database, [record for _, record in records if record], now())
+        ended = [record for _, record in records if record]
+        written = write_records(database, ended, now(), still_there=looking_again(saver))
         lost = [request_id for (request_id, _), record in records if record is None]
         _mark_gone(database, lost, now())
         gone += len(lost)
@@ -220,6 +262,7 @@ def forget_thread(
     connection: Connection, thread_id: str, until: str, request_ids: Select[tuple[str | None]]
 ) -> int:
     """Delete the records of a thread received up to `until`, and those that the query names. -> how many."""
+    keep_purges_out(connection)  # an archiving transaction waits for this one, or this one for it
     of_thread = (LISTED.thread_id == storable(thread_id)) & (LISTED.received_at <= until)
     gone = delete(request_archive).where(or_(of_thread, LISTED.request_id.in_(request_ids)))
     return connection.execute(gone).rowcount

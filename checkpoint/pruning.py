@@ -4,7 +4,7 @@ Whole turns go, oldest first. The newest turn of every branch always stays, so a
 unfinished turn and a fork go on as if nothing had happened.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -14,13 +14,14 @@ from checkpoint import erase
 from checkpoint.erase import Doomed, Stored, by_namespace, choose_turns, walk, walk_to_seeds
 from checkpoint.errors import BadRequestError, CannotRestoreError
 from checkpoint.plan import Plan, Plans
-from checkpoint.requests import check_record, decode_record, record_pattern, shanghai_time
+from checkpoint.requests import RequestRecord, check_record, decode_record, record_pattern, shanghai_time
 from checkpoint.wire import Result, Wire, ask
 
 # Of a version 6 UUID: 100 ns steps since the Gregorian calendar began.
 GREGORIAN = datetime(1582, 10, 15, tzinfo=UTC)
 
 Progress = Callable[[int, int, str], None]
+Keep = Callable[[Sequence[RequestRecord]], object]  # stores records elsewhere, or raises
 
 
 class Saver(Protocol):
@@ -55,17 +56,17 @@ class Pruned:
 
 
 def prune_threads(
-    saver: Saver, rule: Rule, *, records: bool = False, progress: Progress | None = None
+    saver: Saver, rule: Rule, *, keep: Keep | None = None, progress: Progress | None = None
 ) -> Pruned:
-    """Prune every thread. With `records`, ended request records from before `rule.before` go too.
+    """Prune every thread. With `keep`, ended request records from before `rule.before` go too, once kept.
 
-    Safe beside live traffic and to repeat. Archive the records first: nothing else keeps them.
+    Safe beside live traffic and to repeat.
     """
     keys = list(saver.wire.scan(saver.plans.prefix))
     done = Pruned(threads=len(keys))
     for number, key in enumerate(keys, start=1):
         gone = saver.run(erase.erase(saver.plans, key, lambda items: choose(items, rule)))
-        dropped = _drop_records(saver, key, rule.before) if records and rule.before else 0
+        dropped = _drop_records(saver, key, rule.before, keep) if keep and rule.before else 0
         done = replace(done, checkpoints=done.checkpoints + gone, records=done.records + dropped)
         if progress:
             progress(number, len(keys), "pruning")
@@ -135,22 +136,23 @@ def moment_of(checkpoint_id: str) -> datetime:
     return GREGORIAN + timedelta(microseconds=steps // 10)
 
 
-def _drop_records(saver: Saver, key: str, before: datetime) -> int:
+def _drop_records(saver: Saver, key: str, before: datetime, keep: Keep) -> int:
     """Remove ended records received before then. A running one stays, and so does one that is unreadable."""
     limit = shanghai_time(before)
-    old = [
-        field
-        for field, value in saver.wire.scan_fields(key, record_pattern())
-        if _is_old(field, value, limit)
-    ]
+    found = {field: _readable(field, value) for field, value in saver.wire.scan_fields(key, record_pattern())}
+    old = {field: record for field, record in found.items() if record and _is_old(record, limit)}
     if old:
+        keep(list(old.values()))
         saver.wire.run(ask("prune", ("HDEL", key, *old)))
     return len(old)
 
 
-def _is_old(field: bytes, value: bytes, limit: str) -> bool:
+def _readable(field: bytes, value: bytes) -> RequestRecord | None:
     try:
-        record = check_record(decode_record(field, value))
+        return check_record(decode_record(field, value))
     except (BadRequestError, CannotRestoreError, AttributeError):
-        return False
+        return None
+
+
+def _is_old(record: RequestRecord, limit: str) -> bool:
     return record["status"] != "running" and record["received_at"] < limit

@@ -19,7 +19,7 @@ from checkpoint.requests import shanghai_time
 LOGS = "logs"
 
 ThreadOf = Callable[[Owner, str], str]  # whose, and the name they chose -> the thread in Redis
-EraseThread = Callable[[str], None]
+EraseThread = Callable[[str], bool]  # False: somebody is at work in the thread, and it was left alone
 Progress = Callable[[int, int, str], None]
 
 
@@ -41,6 +41,7 @@ class PurgeReceipt:
     receipt_id: str
     at: str
     conversations: list[Purged] = field(default_factory=list)
+    postponed: int = 0  # conversations in whose thread somebody was at work; the next purge removes them
     audit_rows: int = 0
     archive_rows: int = 0
     log_files: int = 0
@@ -64,11 +65,14 @@ def purge(
     receipt = PurgeReceipt(str(store.new_id()), shanghai_time(now))
     due = _due(store, now)
     for number, held in enumerate(due, start=1):
-        receipt.conversations.append(_purge_one(store, held, thread_of, erase_thread, receipt.receipt_id))
+        purged = _purge_one(store, held, thread_of, erase_thread, receipt.receipt_id)
+        if purged:
+            receipt.conversations.append(purged)
         if progress:
             progress(number, len(due), "purging")
     receipt = replace(
         receipt,
+        postponed=len(due) - len(receipt.conversations),
         audit_rows=_old_audit(store, now),
         archive_rows=_old_archive(store, now),
         log_files=_old_logs(store.config.home / LOGS, now, store.config.log_days),
@@ -100,13 +104,13 @@ def _purge_one(
     thread_of: ThreadOf,
     erase_thread: EraseThread,
     receipt_id: str,
-) -> Purged:
+) -> Purged | None:
     thread_id = thread_of(held.owner, held.external_id)
     with store.database.read("looking for a namesake") as connection:
         is_free = find_by_name(connection, held.owner, held.external_id) is None
-    if is_free:
-        # Deleting has done this already, unless it was cut off between SQL and Redis.
-        erase_thread(thread_id)
+    # Deleting has erased it already, unless it was cut off between SQL and Redis.
+    if is_free and not erase_thread(thread_id):
+        return None
     with store.database.write("purging a conversation") as connection:
         purged = _remove(connection, held, thread_id, thread_erased=is_free)
         _record(connection, store, held, receipt_id)

@@ -73,7 +73,12 @@ def record(request_id: str, thread: str, at: datetime) -> Any:
 
 def run_purge(store: ConversationStore, erased: list[str] | None = None) -> Any:
     erased = [] if erased is None else erased
-    return purge(store, thread_of=lambda _owner, name: name, erase_thread=erased.append)
+
+    def erase(thread_id: str) -> bool:
+        erased.append(thread_id)
+        return True
+
+    return purge(store, thread_of=lambda _owner, name: name, erase_thread=erase)
 
 
 def count(store: ConversationStore, table: str) -> int:
