@@ -137,15 +137,36 @@ def chat(
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    workers: Annotated[
+        int, typer.Option(min=1, max=256, help="Processes that share the port; SIGHUP renews them in turn.")
+    ] = 1,
 ) -> None:
     """Serve the web page and the HTTP API."""
-    from api.app import serve as serve_http
+    from api.app import serve as serve_alone
+    from api.identity import check_bind
+    from api.service import serve_with
     from graph.settings import load_settings
 
     settings = load_settings()
+    check_bind(host, sign_in=settings.has_sign_in)  # before anything that takes time
     with _progress() as progress:
         _prepare_knowledge(settings, progress)
-    serve_http(settings, host, port)
+    if workers == 1:
+        serve_alone(settings, host, port, announce=_announce)
+        return
+    raise typer.Exit(serve_with(settings, host, port, workers, announce=_announce))
+
+
+@app.command(hidden=True)
+def work(slot: int, door: int, link: int) -> None:
+    """Be one process of `serve --workers`; the numbers are its slot and two sockets it was given."""
+    import socket
+
+    from api.service import work as be_worker
+    from graph.settings import load_settings
+
+    with socket.socket(fileno=door) as door_socket, socket.socket(fileno=link) as link_socket:
+        be_worker(load_settings(), slot, door_socket, link_socket)
 
 
 @app.command()
@@ -354,6 +375,10 @@ def doctor(as_json: AsJson = False) -> None:
         for check in checks:
             out.print(f"{'ok  ' if check.is_well else 'FAIL'}  {check.part}: {check.finding}")
     raise typer.Exit(0 if all(check.is_well for check in checks) else NO_SERVICE)
+
+
+def _announce(address: str) -> None:
+    print(address, flush=True)  # whoever waits for the address may read from a pipe
 
 
 def _print_data(value: dict[str, Any], *, as_json: bool) -> None:

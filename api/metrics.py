@@ -136,8 +136,10 @@ def _is_free(file: Any) -> bool:
 
 def metrics_table() -> str:
     """The documentation's table."""
-    lines = ["| metric | kind | labels | what |", "|---|---|---|---|"]
+    lines = ["| metric | kind | unit | labels | what |", "|---|---|---|---|---|"]
     for name, (kind, labels, meaning) in METRICS.items():
         full = f"business_assistant_{name}" + ("_total" if kind == "counter" else "")
-        lines.append(f"| `{full}` | {kind} | {', '.join(labels) or '—'} | {meaning} |")
+        unit = "seconds" if kind == "histogram" else "1"
+        names = ", ".join(f"`{label}`" for label in labels) or "—"
+        lines.append(f"| `{full}` | {kind} | {unit} | {names} | {meaning} |")
     return "\n".join(lines)

@@ -36,7 +36,17 @@ SPANS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     ),
 }  # fmt: skip
 
+
 TRACER = trace.get_tracer("business-assistant")
+
+
+def spans_table() -> str:
+    """The documentation's table."""
+    lines = ["| span | kind | attributes | what |", "|---|---|---|---|"]
+    for name, (kind, attributes, meaning) in SPANS.items():
+        names = ", ".join(f"`{attribute}`" for attribute in attributes)
+        lines.append(f"| `{name}` | {kind} | {names} | {meaning} |")
+    return "\n".join(lines)
 
 
 def step_span(name: str) -> AbstractContextManager[Span]:
