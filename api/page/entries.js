@@ -88,8 +88,7 @@ function badge(text, kind) {
 function openSource(details, summary) {
   details.open = true;
   summary.focus({ preventScroll: true });
-  const quoted = details.querySelector("mark");
-  (quoted || details).scrollIntoView({ block: quoted ? "center" : "nearest" });
+  (details.querySelector("mark") || details).scrollIntoView({ block: "nearest" });
 }
 
 // --- choices ---

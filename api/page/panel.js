@@ -67,7 +67,9 @@ export class Panel {
 
   turnOf(thread, turn, isOpen) {
     const facts = [
-      words.inputKinds[turn.last.input_kind], words.answerKinds[turn.last.answer_kind], words.endings[turn.last.status],
+      words.inputKinds[turn.last.input_kind],
+      words.answerKinds[turn.last.answer_kind],
+      words.endings[turn.last.status] || words.open,
     ].filter(Boolean);
     const question = element("span", { className: "question" }, turn.last.original_question || words.unfinished);
     const details = element(

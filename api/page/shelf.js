@@ -50,8 +50,19 @@ export class Shelf {
     for (const tab of this.tabs) tab.setAttribute("aria-pressed", String(tab.dataset.status === this.status));
     this.more.hidden = !this.cursor;
     const hadFocus = this.list.contains(document.activeElement) ? document.activeElement.dataset.thread : null;
-    this.list.replaceChildren(...(this.items.length ? this.items.map((held) => this.itemOf(held)) : [this.nothing()]));
+    this.list.replaceChildren(...(this.items.length ? this.rows() : [this.nothing()]));
     if (hadFocus) this.list.querySelector(`[data-thread="${CSS.escape(hadFocus)}"]`)?.focus();
+  }
+
+  // In the order of the server, which is that of their beginning, under the days they began on.
+  rows() {
+    let day = null;
+    return this.items.flatMap((held) => {
+      const began = dayOf(new Date(held.createdAt), new Date());
+      const heading = began === day ? [] : [element("li", { className: "caption" }, words.days[began])];
+      day = began;
+      return [...heading, this.itemOf(held)];
+    });
   }
 
   itemOf(held) {
@@ -76,4 +87,11 @@ export class Shelf {
     this.list.replaceChildren(element("li", { className: "mark alarm" }, text), element("li", {}, again));
     this.more.hidden = true;
   }
+}
+
+function dayOf(began, now) {
+  const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate());
+  const yesterday = new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1);
+  if (began >= midnight) return "today";
+  return began >= yesterday ? "yesterday" : "before";
 }

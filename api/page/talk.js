@@ -301,7 +301,8 @@ export class Talk {
     requestAnimationFrame(() => {
       run.isDrawing = false;
       if (run.ending) return;
-      renderText(run.theirs.body, run.shown);
+      // Its sources come with the end; until then a label leads nowhere.
+      renderText(run.theirs.body, run.shown, { cite: (label) => element("span", { className: "cite" }, label) });
       this.scrollDown();
     });
   }
