@@ -6,6 +6,7 @@ safe; what cannot be restored raises, it never becomes None or a bare dict.
 """
 
 import importlib
+import itertools
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,11 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from checkpoint.layout import part, read_parts, read_slot, slot_of, to_text
 
-PLAIN, PACKED = 1, 2
+PLAIN, PACKED, UNDER = 1, 2, 3
+SMALLEST_PACKED = 256
+MOST_ENDS = 120
+FRAME_BYTES = len(b"\x01\x07msgpack")
+PACKING = 6  # a sixth slower than 1 for what is stored here, and a twentieth smaller
 LARGEST_UNPACKED = 512 * 1024 * 1024
 CONSTRUCTED = range(6)  # codes whose data names a class; see JsonPlusSerializer
 METHOD, NUMPY_ARRAY, DELTA_SNAPSHOT = 3, 6, 7
@@ -129,6 +134,8 @@ def make_serializer(aes_key: bytes | None) -> SerializerProtocol:
 def encode_value(serde: SerializerProtocol, value: object, compress_from: int | None = None) -> bytes:
     """One value as a frame: form, length of the type's name, type, data."""
     kind, data = serde.dumps_typed(value)
+    if kind == "msgpack" and (compress_from is None or len(data) < compress_from):
+        return b"\x01\x07msgpack" + data
     name = kind.encode()
     if len(name) > 255:
         raise ValueError(f"the serializer's type name has {len(name)} bytes; 255 is the most")
@@ -137,10 +144,32 @@ def encode_value(serde: SerializerProtocol, value: object, compress_from: int | 
         and len(data) >= compress_from
         and not isinstance(serde, EncryptedSerializer)
     ):
-        smaller = zlib.compress(data, 1)
-        if len(smaller) < len(data):
+        packer = make_packer(len(data))
+        smaller = packer.compress(data) + packer.flush()
+        if is_worth(len(smaller), len(data)):
             return b"%c%c%b%b%b" % (PACKED, len(name), name, len(data).to_bytes(4, "big"), smaller)
     return b"%c%c%b%b" % (PLAIN, len(name), name, data)
+
+
+def make_packer(size: int, dictionary: bytes = b"") -> Any:
+    """For data of this size. Making one with the largest tables takes longer than packing a small value."""
+    bits = min(15, max(10, size.bit_length()))
+    return zlib.compressobj(PACKING, zlib.DEFLATED, bits, bits - 7, zdict=dictionary)
+
+
+def did_not_shrink(frame: bytes | None, compress_from: int | None) -> bool:
+    """A channel's last value stayed as it was, so that the next is not even tried."""
+    return (
+        frame is not None
+        and compress_from is not None
+        and len(frame) >= compress_from + FRAME_BYTES
+        and frame[0] == PLAIN
+    )
+
+
+def is_worth(smaller: int, size: int) -> bool:
+    """Whether packing pays for the time that reading takes longer by. What is random shrinks by a quarter."""
+    return smaller < 0.7 * size
 
 
 def decode_value(serde: SerializerProtocol, frame: bytes) -> Any:
@@ -169,14 +198,17 @@ def open_frame(frame: bytes) -> tuple[str, bytes]:
     kind = frame[2:start].decode()
     if frame[0] == PLAIN:
         return kind, frame[start:]
+    return kind, unpack(frame, start, zlib.decompressobj())
+
+
+def unpack(frame: bytes, start: int, unpacker: Any) -> bytes:
     size = int.from_bytes(frame[start : start + 4], "big")
     if size > LARGEST_UNPACKED:
         raise UnreadableError(f"it claims {size} bytes")
-    unpacker = zlib.decompressobj()
-    data = unpacker.decompress(frame[start + 4 :], size or 1)
+    data: bytes = unpacker.decompress(frame[start + 4 :], size or 1)
     if len(data) != size or unpacker.unconsumed_tail or not unpacker.eof:
         raise UnreadableError("it is longer or shorter than it claims")
-    return kind, data
+    return data
 
 
 # --- checkpoints ---
@@ -201,13 +233,32 @@ class Header(NamedTuple):
     empty: list[str]
 
 
+NOT_KEPT, UNSURE = b"not kept", b"unsure"
+
+
+class Held(NamedTuple):
+    """A channel of a checkpoint: its version, its slot, and the slot's value, None where it has none.
+
+    By identity: NOT_KEPT, the server has a value that is not known here; UNSURE, perhaps it has one.
+    """
+
+    version: str | int | float
+    slot: str
+    frame: bytes | None
+
+
 class EncodedCheckpoint(NamedTuple):
-    """A checkpoint ready to be sent. `carried` counts the first of `header.valued`, those not in `values`."""
+    """A checkpoint ready to be sent. `carried` counts the first of `header.valued`, those not in `values`.
+
+    `channels`: all of its channels. `is_sure`: what it carries is among what was known to be stored.
+    """
 
     header: Header
     payload: bytes
     values: list[tuple[str, bytes]]
     carried: int
+    channels: Mapping[str, Held] = {}
+    is_sure: bool = False
 
 
 def encode_checkpoint(
@@ -218,35 +269,68 @@ def encode_checkpoint(
     parent: str | None,
     new_versions: ChannelVersions,
     compress_from: int | None = None,
+    known: Mapping[str, Held] | None = None,
 ) -> EncodedCheckpoint:
-    """Split a checkpoint into a record and the values that are new. Unchanged values are only referred to."""
+    """Split a checkpoint into a record and the values that are new. Unchanged values are only referred to.
+
+    `known` are the channels of the checkpoint on which it follows, if they are remembered.
+    """
     values, versions = checkpoint["channel_values"], checkpoint["channel_versions"]
-    carried, fresh, possible, empty = [], [], [], []
+    carried: list[str] = []
+    fresh, possible, empty, channels, is_sure = [], [], [], {}, True
     for channel, version in versions.items():
-        slot = slot_of(channel, version)
-        if channel in values:
-            if channel in new_versions:
-                fresh.append((slot, encode_value(serde, values[channel], compress_from)))
+        last = held = known.get(channel) if known else None
+        if held is None or held.version != version or type(version) is not str:
+            held = Held(version, slot_of(channel, version), UNSURE)
+        slot = held.slot
+        if channel in new_versions:
+            frame = None
+            if channel in values:
+                limit = None if last and did_not_shrink(last.frame, compress_from) else compress_from
+                frame = encode_value(serde, values[channel], limit)
+            held = Held(version, slot, frame)
+            if frame is None:
+                empty.append(slot)
             else:
-                carried.append(slot)
-        elif channel in new_versions:
-            empty.append(slot)
+                fresh.append((slot, frame))
+        elif channel in values:
+            carried.append(slot)
+            is_sure = is_sure and held.frame is not None and held.frame is not UNSURE
         else:
             possible.append(slot)
-    rest = {k: v for k, v in checkpoint.items() if k not in ("channel_values", "channel_versions")}
-    loose = {k: v for k, v in values.items() if k not in versions}
-    content = [rest, metadata, loose] if loose else [rest, metadata]
+        channels[channel] = held
+    rest = checkpoint.copy()
+    del rest["channel_values"], rest["channel_versions"]
+    content = [rest, metadata]
+    if not values.keys() <= versions.keys():
+        content.append({k: v for k, v in values.items() if k not in versions})
+    unseeded = metadata.get("counters_since_delta_snapshot")
+    parents = metadata.get("parents")
     header = Header(
-        parent=parent or "",
-        run_id=str(metadata.get("run_id") or ""),
-        source=str(metadata.get("source") or ""),
-        anchor=str((metadata.get("parents") or {}).get("") or ""),
-        unseeded=[c for c in metadata.get("counters_since_delta_snapshot") or {} if c not in values],
-        valued=carried + [slot for slot, _ in fresh],
-        possible=possible,
-        empty=empty,
+        parent or "",
+        str(metadata.get("run_id") or ""),
+        str(metadata.get("source") or ""),
+        str(parents.get("") or "") if parents else "",
+        [c for c in unseeded if c not in values] if unseeded else [],
+        carried + [slot for slot, _ in fresh],
+        possible,
+        empty,
     )
-    return EncodedCheckpoint(header, encode_value(serde, content, compress_from), fresh, len(carried))
+    payload = encode_value(serde, content, compress_from)
+    return EncodedCheckpoint(header, payload, fresh, len(carried), channels, is_sure)
+
+
+def prove(encoded: EncodedCheckpoint) -> EncodedCheckpoint:
+    """What a put has stored for certain when nothing that was known counts any more."""
+    fresh, valued, empty = dict(encoded.values), set(encoded.header.valued), set(encoded.header.empty)
+
+    def frame_of(slot: str) -> bytes | None:
+        if slot in valued:
+            return fresh.get(slot, NOT_KEPT)
+        return None if slot in empty else UNSURE
+
+    channels = {name: held._replace(frame=frame_of(held.slot)) for name, held in encoded.channels.items()}
+    return encoded._replace(channels=channels)
 
 
 def encode_values(
@@ -258,7 +342,37 @@ def encode_values(
 
 
 def pack_header(header: Header) -> bytes:
-    return ormsgpack.packb(tuple(header))
+    """Each slot as its channel and one character: the place, from 1, of its version in a ninth list."""
+    ends: dict[str, str] = {}
+    lists = [[shorten(slot, ends) for slot in slots] for slots in header[5:8]]
+    if len(ends) >= MOST_ENDS or None in itertools.chain(*lists):
+        return ormsgpack.packb(tuple(header))
+    return ormsgpack.packb((*header[:5], *lists, list(ends)))
+
+
+def shorten(slot: str, ends: dict[str, str]) -> str | None:
+    """None where characters are not bytes: what counts bytes would count wrong."""
+    if not slot.isascii():
+        return None
+    size, _, _ = slot.partition(":")
+    cut = len(size) + 1 + int(size)
+    end = slot[cut:]
+    return slot[:cut] + ends.setdefault(end, chr(len(ends) + 1))
+
+
+def unpack_header(packed: bytes) -> Header:
+    found = ormsgpack.unpackb(packed)
+    if len(found) == 9:
+        ends = found.pop()
+        found[5:] = [[slot[:-1] + ends[ord(slot[-1]) - 1] for slot in slots] for slots in found[5:]]
+    return Header(*found)
+
+
+def join_record(prev: bytes, header: Header, payload: bytes) -> bytes:
+    """A record as the server keeps it."""
+    packed = pack_header(header)
+    sizes = len(prev).to_bytes(4, "big"), len(packed).to_bytes(4, "big")
+    return b"".join((sizes[0], prev, sizes[1], packed, pack_under(payload, packed)))
 
 
 def split_record(record: bytes) -> tuple[str, Header, bytes]:
@@ -268,13 +382,36 @@ def split_record(record: bytes) -> tuple[str, Header, bytes]:
         prev = to_text(record[4 : 4 + size])
         start = 8 + size
         (length,) = struct.unpack_from(">I", record, start - 4)
-        header = Header(*ormsgpack.unpackb(record[start : start + length]))
-    except (struct.error, TypeError, ValueError) as fault:
+        packed = record[start : start + length]
+        header = unpack_header(packed)
+        return prev, header, unpack_under(record[start + length :], packed)
+    except (struct.error, TypeError, ValueError, LookupError, AttributeError, zlib.error) as fault:
         raise UnreadableError("its record is damaged") from fault
-    return prev, header, record[start + length :]
+
+
+def pack_under(frame: bytes, header: bytes) -> bytes:
+    """A payload packed with its record's header as the dictionary: most of its names stand there too."""
+    start = 2 + frame[1]
+    if len(frame) < SMALLEST_PACKED or frame[0] != PLAIN or b"+" in frame[2:start]:
+        return frame
+    packer = make_packer(len(frame) + len(header), header)
+    smaller = packer.compress(frame[start:]) + packer.flush()
+    if not is_worth(len(smaller), len(frame)):
+        return frame
+    return b"%c%b%b%b" % (UNDER, frame[1:start], (len(frame) - start).to_bytes(4, "big"), smaller)
+
+
+def unpack_under(frame: bytes, header: bytes) -> bytes:
+    if frame[:1] != b"%c" % UNDER or len(frame) < 2:
+        return frame
+    start = 2 + frame[1]
+    return b"%c%b%b" % (PLAIN, frame[1:start], unpack(frame, start, zlib.decompressobj(zdict=header)))
 
 
 def channel_of(slot: str) -> str:
+    if slot.isascii():
+        size, _, rest = slot.partition(":")
+        return rest[: int(size)]
     return cut_part(slot.encode())[0]
 
 
@@ -311,8 +448,8 @@ def encode_writes(
     indexed = {WRITES_IDX_MAP.get(write[0], position): write for position, write in enumerate(writes)}
     parts: list[bytes] = []
     for index, (channel, value) in indexed.items():
-        body = path + part(channel) + encode_value(serde, value, compress_from)
-        parts += (ENTRY.pack(index, len(body)), body)
+        name, frame = part(channel), encode_value(serde, value, compress_from)
+        parts += (ENTRY.pack(index, len(path) + len(name) + len(frame)), path, name, frame)
     return b"".join(parts)
 
 

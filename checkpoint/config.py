@@ -29,7 +29,8 @@ class ContextConfig:
     """Where threads are kept and for how long. Checked when made, so a wrong one never exists.
 
     url None means the embedded server in `home`. keep_turns None keeps every turn until the TTL ends.
-    Values from `compress_from_bytes` on are stored compressed when nothing encrypts them.
+    Values from `compress_from_bytes` on are stored compressed when nothing encrypts them. The latest
+    checkpoints of `remember_threads` threads, up to 256 KiB each, are kept in memory too (memory.py).
     """
 
     url: str | None = field(default=None, repr=False)
@@ -41,7 +42,8 @@ class ContextConfig:
     timeout_seconds: float = 5.0
     connect_timeout_seconds: float = 2.0
     max_connections: int = 256
-    compress_from_bytes: int = 65536
+    compress_from_bytes: int = 1024
+    remember_threads: int = 64
 
     def __post_init__(self) -> None:
         if self.url is not None:

@@ -1,15 +1,15 @@
 """Copying a thread: every checkpoint with its values and writes, none of its request records."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from checkpoint import scripts
-from checkpoint.codec import Header, pack_header
+from checkpoint.codec import EncodedCheckpoint, Header
 from checkpoint.errors import CannotRestoreError
-from checkpoint.layout import read_parts, to_text, value_field
+from checkpoint.layout import read_parts, to_text
 from checkpoint.plan import (
     LARGEST_PAGE,
-    LARGEST_SCRIPT_BYTES,
     PAGE_BYTES,
     Call,
     Plan,
@@ -62,13 +62,8 @@ def copy_calls(
     ]
     sent.update((space, slot) for slot, _ in values)
     target = target._replace(namespace=namespace, checkpoint_id=to_text(checkpoint_id))
-    head = (space, checkpoint_id, pack_header(header), payload, 0)
-    if sum(len(frame) for _, frame in values) <= LARGEST_SCRIPT_BYTES:
-        pairs = tuple(piece for pair in values for piece in pair)
-        calls = [plans.write_call("copy_thread", scripts.PUT, target, head + pairs)]
-    else:
-        staged = tuple(p for slot, frame in values for p in (value_field(namespace, slot), frame))
-        calls = [plans.write_call("copy_thread", scripts.PUT, target, head, staged=staged)]
+    encoded = EncodedCheckpoint(header, payload, values, 0)
+    calls = [plans.put_call("copy_thread", target, encoded, os.urandom(8))]
     for task, batch in zip(read_parts(index or b""), batches, strict=True):
         calls.append(plans.writes_call("copy_thread", target, task, batch or b""))
     return calls

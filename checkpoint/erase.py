@@ -125,6 +125,7 @@ def delete_thread(plans: Plans, thread_id: object) -> tuple[str, ...]:
     Without its lease a late write of a running turn is refused, so nothing comes back.
     """
     key = context_key(plans.prefix, thread_id)
+    plans.memory.forget(key)
     return ("UNLINK", key, *(sibling_key(kind, key) for kind in ("lease", "once", "stop")))
 
 

@@ -3,6 +3,7 @@
 A thread is one hash. Its fields:
 
     c                         form and thread id, `1:<json>`
+    cs                        stamp of the last put; gone when checkpoints have been removed (memory.py)
     cl{ns}                    greatest checkpoint id of a namespace
     cn, cm{ns}                newest namespace, and the one before each: a chain through all of them
     cc{ns}{id}                a checkpoint's record (codec.py), which also names the next lower id
@@ -23,6 +24,7 @@ from checkpoint.errors import BadRequestError
 
 FORM = "1"
 META = b"c"
+STAMP = b"cs"
 NEWEST_NAMESPACE = b"cn"
 REQUEST_PREFIX = '["request","v1",'
 
@@ -68,6 +70,16 @@ def read_parts(data: bytes) -> list[str]:
     return found
 
 
+def read_ascii_parts(text: str) -> tuple[str, str]:
+    """Two parts, quickly: each character is one byte. Raises ValueError as read_parts does."""
+    size, _, rest = text.partition(":")
+    length = int(size)
+    size, colon, token = rest[length:].partition(":")
+    if not colon or len(token) != int(size):
+        raise ValueError("not a pair of length-prefixed names")
+    return rest[:length], token
+
+
 def latest_field(namespace: str) -> bytes:
     return b"cl" + part(namespace)
 
@@ -91,6 +103,8 @@ def writes_index_field(namespace: str, checkpoint_id: str) -> bytes:
 def slot_of(channel: str, version: object) -> str:
     """A channel at a version. Versions of different types never meet: 1, 1.0 and "1" are three slots."""
     if isinstance(version, str):
+        if channel.isascii() and version.isascii():
+            return f"{len(channel)}:{channel}{len(version) + 1}:s{version}"
         token = "s" + version
     elif isinstance(version, int):
         token = f"i{int(version)}"
@@ -102,7 +116,7 @@ def slot_of(channel: str, version: object) -> str:
 
 
 def read_slot(slot: str) -> tuple[str, str | int | float]:
-    channel, token = read_parts(to_bytes(slot))
+    channel, token = read_ascii_parts(slot) if slot.isascii() else read_parts(to_bytes(slot))
     kind, rest = token[:1], token[1:]
     if kind == "s":
         return channel, rest

@@ -7,7 +7,7 @@ the talking (saver.py, async_saver.py), so that everything but the waiting exist
 import os
 from base64 import urlsafe_b64encode
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -32,21 +32,22 @@ from checkpoint.errors import (
     NewerFormatError,
 )
 from checkpoint.layout import (
+    STAMP,
     context_key,
     part,
     read_parts,
     read_thread_mark,
-    sibling_key,
-    thread_mark,
     to_bytes,
     to_text,
-    value_field,
     writes_field,
 )
+from checkpoint.memory import Kept, Known, Memory, Names, keep_put, keep_read, keep_value
 
 # Above this many bytes of values a script costs more than a transaction of plain commands, because Lua
 # copies every argument.
 LARGEST_SCRIPT_BYTES = 16 * 1024
+# Fields, values and other arguments that Lua takes at once.
+MOST_FIELDS = 2000
 FIRST_PAGE, LARGEST_PAGE, PAGE_BYTES = 16, 128, 1024 * 1024
 
 
@@ -142,11 +143,14 @@ class Plans:
     prefix: str
     ttl_seconds: int
     compress_from: int | None
+    memory: Memory = field(default_factory=lambda: Memory(0))
+
+    def names(self, thread_id: object) -> Names:
+        return self.memory.names(self.prefix, thread_id)
 
     def keys(self, thread_id: object) -> tuple[str, str, str]:
         """Hash, lease, and the place where a refused transaction parks the hash."""
-        key = context_key(self.prefix, thread_id)
-        return key, sibling_key("lease", key), sibling_key("hold", key)
+        return self.names(thread_id)[:3]
 
     def put(
         self,
@@ -158,6 +162,10 @@ class Plans:
     ) -> Plan[RunnableConfig]:
         """Store a checkpoint and the values that are new. When older values have vanished, all of them."""
         target = read_target(config)
+        key = self.names(target.thread_id).key
+        known = self.memory.get(key)
+        before = known.spaces.get(target.namespace) if known else None
+        is_next = before is not None and before.id == target.checkpoint_id
         encoded = codec.encode_checkpoint(
             serde,
             checkpoint,
@@ -165,32 +173,60 @@ class Plans:
             parent=target.checkpoint_id,
             new_versions=new_versions,
             compress_from=self.compress_from,
+            known=before.channels if before and is_next else None,
         )
-        call = self.put_call(target, checkpoint["id"], encoded)
-        if check_status((yield call), call, target.thread_id) == b"gone":
+        stamp, trusted = os.urandom(8), b""
+        # Code points are in the order of their UTF-8 bytes, by which the server compares.
+        if known and before and is_next and encoded.is_sure and checkpoint["id"] > before.id:
+            trusted = known.stamp
+        target = target._replace(checkpoint_id=checkpoint["id"])
+        call = self.put_call("put", target, encoded, stamp, trusted)
+        reply = yield call
+        if check_status(reply, call, target.thread_id) == b"gone":
             lost = codec.encode_values(
                 serde, checkpoint, encoded.header.valued[: encoded.carried], self.compress_from
             )
             encoded = encoded._replace(values=lost + encoded.values, carried=0)
-            call = self.put_call(target, checkpoint["id"], encoded)
-            check_status((yield call), call, target.thread_id)
+            call = self.put_call("put", target, encoded, stamp)
+            reply = yield call
+            check_status(reply, call, target.thread_id)
+        if known and len(reply) == 1:
+            spaces = {**known.spaces, target.namespace: keep_put(checkpoint["id"], encoded)}
+            self.memory.set(key, Known(stamp, spaces))
+        elif reply[1:] == [b"top"]:
+            kept = keep_put(checkpoint["id"], codec.prove(encoded))
+            self.memory.set(key, Known(stamp, {target.namespace: kept}))
         return make_config(target.thread_id, target.namespace, checkpoint["id"])
 
-    def put_call(self, target: Target, checkpoint_id: str, encoded: codec.EncodedCheckpoint) -> Call:
-        head = (
-            part(target.namespace),
-            to_bytes(checkpoint_id),
-            codec.pack_header(encoded.header),
-            encoded.payload,
+    def put_call(
+        self,
+        doing: str,
+        target: Target,
+        encoded: codec.EncodedCheckpoint,
+        stamp: bytes,
+        trusted: bytes = b"",
+    ) -> Call:
+        """`trusted`: the stamp under which the parent is the latest, and what is carried is stored."""
+        space, raw_id = part(target.namespace), to_bytes(target.checkpoint_id or "")
+        prev = to_bytes(encoded.header.parent) if trusted else b""
+        record = codec.join_record(prev, encoded.header, encoded.payload)
+        prefix = b"cv" + space
+        values = [piece for slot, value in encoded.values for piece in (prefix + to_bytes(slot), value)]
+        is_small = len(values) < MOST_FIELDS and sum(map(len, values)) <= LARGEST_SCRIPT_BYTES
+        args = (
+            trusted,
+            space,
+            raw_id,
             encoded.carried,
+            STAMP,
+            stamp,
+            b"cc%b%d:%b" % (space, len(raw_id), raw_id),
+            record,
+            *(values if is_small else ()),
+            b"cl" + space,
+            raw_id,
         )
-        if sum(len(value) for _, value in encoded.values) <= LARGEST_SCRIPT_BYTES:
-            pairs = tuple(piece for pair in encoded.values for piece in pair)
-            return self.write_call("put", scripts.PUT, target, head + pairs)
-        staged = tuple(
-            piece for slot, value in encoded.values for piece in (value_field(target.namespace, slot), value)
-        )
-        return self.write_call("put", scripts.PUT, target, head, staged=staged)
+        return self.write_call(doing, scripts.PUT, target, args, staged=() if is_small else tuple(values))
 
     def write_call(
         self,
@@ -202,10 +238,12 @@ class Plans:
         staged: tuple[bytes, ...] = (),
         stage_command: str = "HSET",
     ) -> Call:
-        key, lease, hold = self.keys(target.thread_id)
-        admission = (to_bytes(target.lease), self.ttl_seconds, thread_mark(target.thread_id))
-        keys = (key, lease, hold) if staged else (key, lease)
-        return Call(doing, script, keys, admission + args, staged, stage_command)
+        names = self.names(target.thread_id)
+        keys: tuple[str, ...] = names[:3]
+        if not staged:
+            keys = keys[:2] if target.lease else keys[:1]
+        args = (to_bytes(target.lease), self.ttl_seconds, names.mark, *args)
+        return Call(doing, script, keys, args, staged, stage_command)
 
     def put_writes(
         self,
@@ -245,14 +283,39 @@ class Plans:
 
     def get_tuple(self, serde: SerializerProtocol, config: RunnableConfig) -> Plan[CheckpointTuple | None]:
         target = read_target(config)
-        key = context_key(self.prefix, target.thread_id)
-        args = (part(target.namespace), to_bytes(target.checkpoint_id or ""))
+        key = self.names(target.thread_id).key
+        stamp, held = self.held(key, target)
+        args = (part(target.namespace), to_bytes(target.checkpoint_id or ""), stamp)
         call = Call("get_tuple", scripts.GET, (key,), args)
         reply = yield call
-        check_status(reply, call, target.thread_id)
+        status = check_status(reply, call, target.thread_id)
+        if held and status == b"held":
+            return read_kept(serde, target, held, reply[1], reply[2])
         if len(reply) < 2 or reply[1] is None:
             return None
-        return read_tuple(serde, open_item(serde, target.thread_id, reply[1]))
+        opened = open_item(serde, target.thread_id, reply[1])
+        self.remember(key, target.namespace, opened, reply[2], reply[3])
+        return read_tuple(serde, opened)
+
+    def held(self, key: str, target: Target) -> tuple[bytes, Kept | None]:
+        """The wanted checkpoint, if it is remembered whole, and the stamp under which that counts."""
+        known = self.memory.get(key)
+        kept = known and known.spaces.get(target.namespace)
+        if known and kept and kept.is_whole and target.checkpoint_id in (None, kept.id):
+            return known.stamp, kept
+        return b"", None
+
+    def remember(
+        self, key: str, namespace: str, opened: "Opened", stamp: bytes | None, top: bytes | None
+    ) -> None:
+        """Only the latest of a namespace is worth it."""
+        _, raw_id, _, frames, _, _ = opened.item
+        if stamp is None or raw_id != top:
+            return
+        known = self.memory.get(key)
+        others = known.spaces if known and known.stamp == stamp else {}
+        kept = keep_read(to_text(raw_id), opened.header, opened.payload, frames)
+        self.memory.set(key, Known(stamp, {**others, namespace: kept}))
 
     def get_channel(self, serde: SerializerProtocol, target: Target, channel: str) -> Plan[Any]:
         """One channel's value of a checkpoint, or None when the checkpoint or the value does not exist."""
@@ -374,6 +437,7 @@ class Opened:
 
     place: dict[str, object]
     header: codec.Header
+    payload: bytes
     content: Sequence[Any]
     item: Sequence[Any]
 
@@ -381,7 +445,49 @@ class Opened:
 def open_item(serde: SerializerProtocol, thread_id: object, item: Sequence[Any]) -> Opened:
     place = where(thread_id, read_parts(item[0])[0], to_text(item[1]))
     _, header, payload = split(item[2], place)
-    return Opened(place, header, restore(serde, payload, place), item)
+    return Opened(place, header, payload, restore(serde, payload, place), item)
+
+
+def read_kept(
+    serde: SerializerProtocol,
+    target: Target,
+    kept: Kept,
+    index: bytes | None,
+    batches: Sequence[bytes | None],
+) -> CheckpointTuple:
+    """The whole checkpoint from what is remembered, with the writes that the server has of it now."""
+    place = where(target.thread_id, target.namespace, kept.id)
+    content = restore(serde, kept.payload, place)
+    values = copy_values(serde, kept, place)
+    if len(content) > 2:
+        values.update(content[2])
+    versions = {channel: held.version for channel, held in kept.channels.items()}
+    checkpoint = {**content[0], "channel_values": values, "channel_versions": versions}
+    pending = read_pending(serde, index, batches, place)
+    return make_tuple(place, checkpoint, content[1], kept.parent, pending)
+
+
+def copy_values(serde: SerializerProtocol, kept: Kept, place: dict[str, object]) -> dict[str, Any]:
+    """A caller may change what it gets: everything is a copy, or cannot be changed."""
+
+    def decode(channel: str, frame: bytes) -> Any:
+        return restore(serde, frame, {**place, "channel": channel})
+
+    frames = [(channel, held.frame) for channel, held in kept.channels.items() if held.frame is not None]
+    # Another serializer may make something else of the same bytes, and is asked each time.
+    if type(serde) is not codec.StrictSerializer:
+        return {channel: decode(channel, frame) for channel, frame in frames}
+    if kept.values is None:
+        found = [(channel, frame, decode(channel, frame)) for channel, frame in frames]
+        kept.values = [keep_value(*each) for each in found]
+        return {
+            channel: kept.copy(value) if kept.copy else value
+            for kept, (channel, _, value) in zip(kept.values, found, strict=True)
+        }
+    return {
+        channel: copy(plain) if copy else decode(channel, frame)
+        for channel, frame, copy, plain in kept.values
+    }
 
 
 def read_tuple(serde: SerializerProtocol, opened: Opened) -> CheckpointTuple:
@@ -390,14 +496,25 @@ def read_tuple(serde: SerializerProtocol, opened: Opened) -> CheckpointTuple:
     values = read_values(serde, header, opened.item[3], place)
     if len(content) > 2:
         values.update(content[2])
-    thread_id, namespace, checkpoint_id = place["thread"], str(place["namespace"]), str(place["checkpoint"])
     checkpoint = {**content[0], "channel_values": values, "channel_versions": codec.read_versions(header)}
+    pending = read_pending(serde, opened.item[4], opened.item[5], place)
+    return make_tuple(place, checkpoint, content[1], header.parent, pending)
+
+
+def make_tuple(
+    place: Mapping[str, object],
+    checkpoint: Mapping[str, Any],
+    metadata: CheckpointMetadata,
+    parent: str,
+    pending: list[PendingWrite],
+) -> CheckpointTuple:
+    thread_id, namespace = place["thread"], str(place["namespace"])
     return CheckpointTuple(
-        config=make_config(thread_id, namespace, checkpoint_id),
+        config=make_config(thread_id, namespace, str(place["checkpoint"])),
         checkpoint=cast(Checkpoint, checkpoint),
-        metadata=content[1],
-        parent_config=make_config(thread_id, namespace, header.parent) if header.parent else None,
-        pending_writes=read_pending(serde, opened.item[4], opened.item[5], place),
+        metadata=metadata,
+        parent_config=make_config(thread_id, namespace, parent) if parent else None,
+        pending_writes=pending,
     )
 
 

@@ -21,6 +21,7 @@ from checkpoint import codec, copying, erase, requests
 from checkpoint.config import ContextConfig
 from checkpoint.connect import SyncClient, connect, refuse_decoding
 from checkpoint.layout import context_key
+from checkpoint.memory import Memory
 from checkpoint.plan import Cursor, Plan, Plans, Target, next_version, read_target
 from checkpoint.requests import RequestRecord
 from checkpoint.wire import Result, Wire, ask, converse
@@ -34,7 +35,12 @@ class ContextSaver(BaseCheckpointSaver[str]):
     def __init__(self, config: ContextConfig, *, serde: SerializerProtocol | None = None) -> None:
         super().__init__(serde=serde or codec.make_serializer(config.aes_key))
         self.config = config
-        self.plans = Plans(config.key_prefix, config.ttl_seconds, config.compress_from_bytes)
+        self.plans = Plans(
+            config.key_prefix,
+            config.ttl_seconds,
+            config.compress_from_bytes,
+            Memory(config.remember_threads),
+        )
 
     def get_next_version(self, current: str | int | None, channel: None = None) -> str:  # noqa: ARG002 - the contract's
         return next_version(current)

@@ -52,7 +52,16 @@ end
 local function split(record)
   local n = struct.unpack('>I4', record)
   local h = struct.unpack('>I4', record, 5 + n)
-  return string.sub(record, 5, 4 + n), cmsgpack.unpack(string.sub(record, 9 + n, 8 + n + h))
+  local header = cmsgpack.unpack(string.sub(record, 9 + n, 8 + n + h))
+  -- Versions stand once for all the slots that end in them; see pack_header in codec.py.
+  local ends = header[9]
+  for list = 6, ends and 8 or 0 do
+    local slots = header[list]
+    for i = 1, #slots do
+      slots[i] = string.sub(slots[i], 1, -2) .. ends[string.byte(slots[i], -1)]
+    end
+  end
+  return string.sub(record, 5, 4 + n), header
 end
 """,
     "prev_of": """
@@ -107,78 +116,74 @@ end
 FINISH = "return {'ok'}"
 
 
-def script(*pieces: str) -> Script:
+def script(*pieces: str, first: str = "") -> Script:
+    """`first` stands before the helpers: what ends there does not pay for them."""
     body = "\n".join(pieces)
     helpers = (text for name, text in HELPERS.items() if f"{name}(" in body)
-    text = "\n".join((*helpers, body)).encode()
+    text = "\n".join((first, *helpers, body)).encode()
     return Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
 
-# 4 namespace part, 5 id, 6 header, 7 payload, 8 how many of header.valued must be there already,
-# then slot, value, slot, value ...
+# 4 the stamp under which the caller knows the hash, or '', 5 namespace part, 6 id, 7 how many of
+# header.valued must be there already, then fields and values as the caller would set them: the stamp, the
+# record, values ..., the pointer. Under that stamp they are right; else they are mended.
 PUT = script(
-    ADMIT,
     """
-local ns, id, carried = ARGV[4], ARGV[5], tonumber(ARGV[8])
-local field = 'cc' .. ns .. part(id)
+local ns, id, carried, field, record = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[10], ARGV[11]
 local mark, top, old = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, field))
 if newer(mark) then return {'form', mark} end
 if carried > 0 then
   if not mark then return {'gone'} end
-  local valued = cmsgpack.unpack(ARGV[6])[6]
+  local _, header = split(record)
   for i = 1, carried do
-    if redis.call('HEXISTS', key, 'cv' .. ns .. valued[i]) == 0 then return {'gone'} end
+    if redis.call('HEXISTS', key, 'cv' .. ns .. header[6][i]) == 0 then return {'gone'} end
   end
 end
 """,
     RENEW,
     """
-local sets, prev = {}, ''
+local prev, last = '', #ARGV - 2
 if old then
   prev = prev_of(old)
 elseif not top then
-  sets = {'cl' .. ns, id}
+  last = #ARGV
   if redis.call('HEXISTS', key, 'cm' .. ns) == 0 then
     redis.call('HSET', key, 'cm' .. ns, redis.call('HGET', key, 'cn') or '', 'cn', ns)
   end
 elseif above(id, top) then
-  prev = top
-  sets = {'cl' .. ns, id}
+  prev, last = top, #ARGV
 else
   local at = top
   while true do
     local name = 'cc' .. ns .. part(at)
-    local record = redis.call('HGET', key, name)
-    local below = prev_of(record)
+    local higher = redis.call('HGET', key, name)
+    local below = prev_of(higher)
     if below == '' or above(id, below) then
       prev = below
-      redis.call('HSET', key, name, with_prev(record, id))
+      redis.call('HSET', key, name, with_prev(higher, id))
       break
     end
     at = below
   end
 end
-local header = ARGV[6]
-local size = #sets + 2
-sets[size - 1] = field
-sets[size] = struct.pack('>I4', #prev) .. prev .. struct.pack('>I4', #header) .. header .. ARGV[7]
-for i = 9, #ARGV, 2 do
-  if size >= 1000 then redis.call('HSET', key, unpack(sets)); sets, size = {}, 0 end
-  sets[size + 1], sets[size + 2] = 'cv' .. ns .. ARGV[i], ARGV[i + 1]
-  size = size + 2
-end
-if size > 0 then redis.call('HSET', key, unpack(sets)) end
+redis.call('HSET', key, ARGV[8], ARGV[9], field, with_prev(record, prev))
+for i = 12, last, 1000 do redis.call('HSET', key, unpack(ARGV, i, math.min(i + 999, last))) end
+-- Two words: the long way. One word means that what the caller knew was right.
+return {'ok', (last == #ARGV or top == id) and 'top' or 'under'}
 """,
-    FINISH,
+    first=ADMIT
+    + """
+if ARGV[4] ~= '' and redis.call('HGET', key, 'cs') == ARGV[4] then
+  redis.call('HSET', key, unpack(ARGV, 8))
+  redis.call('EXPIRE', key, ARGV[2])
+  return {'ok'}
+end
+""",
 )
 
 # 4 namespace and id parts, 5 task part, 6 batch, 7 '1' if the batch was staged by HSETNX in this transaction
 WRITES = script(
-    ADMIT,
     """
-local at, task, batch = ARGV[4], ARGV[5], ARGV[6]
-local field, list = 'ww' .. at .. task, 'wi' .. at
-local mark, index = unpack(redis.call('HMGET', key, 'c', list))
 if newer(mark) then return {'form', mark} end
 local known = false
 if index then
@@ -217,6 +222,18 @@ else
 end
 """,
     FINISH,
+    first=ADMIT
+    + """
+local at, task, batch = ARGV[4], ARGV[5], ARGV[6]
+local field, list = 'ww' .. at .. task, 'wi' .. at
+local found = redis.call('HMGET', key, 'c', list)
+local mark, index = found[1], found[2]
+if mark == ARGV[3] and not index and ARGV[7] == '' then
+  redis.call('HSET', key, list, task, field, batch)
+  redis.call('EXPIRE', key, ARGV[2])
+  return {'ok'}
+end
+""",
 )
 
 # Large values travel as plain commands: MULTI, GUARD, HSET ..., PUT or WRITES, SETTLE, EXEC. A refused
@@ -266,16 +283,21 @@ local function load(key, ns, id, channel)
 end
 """
 
-# 1 namespace part, 2 id or '' for the greatest
+# 1 namespace part, 2 id or '' for the greatest, 3 the stamp under which the caller holds it, or ''
 GET = script(
     LOAD,
     """
 local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
-local mark, top = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns))
+local mark, top, stamp = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, 'cs'))
 if newer(mark) then return {'form', mark} end
 if id == '' then id = top end
 if not id then return {'ok'} end
-return {'ok', load(key, ns, id)}
+if ARGV[3] ~= '' and stamp == ARGV[3] then
+  local at = ns .. part(id)
+  local index = redis.call('HGET', key, 'wi' .. at)
+  return {'held', index, mget(key, parts('ww' .. at, index))}
+end
+return {'ok', load(key, ns, id), stamp, top}
 """,
 )
 
@@ -456,6 +478,7 @@ for i = 3, 1 + 2 * seen, 2 do
   end
 end
 if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok', 0} end
+redis.call('HDEL', key, 'cs')
 
 local erased = 0
 for _, ns in ipairs(spaces) do

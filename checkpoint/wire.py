@@ -6,17 +6,16 @@ learns of it.
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
-import redis
 from redis import exceptions as faults
 
 from checkpoint import scripts
 from checkpoint.errors import CheckpointError, CheckpointUnavailable, WrongTypeError
 from checkpoint.layout import escape_glob
+from checkpoint.line import Command, Line, has_plain_pool
 from checkpoint.plan import Call, Plan
 
 Result = TypeVar("Result")
@@ -111,7 +110,6 @@ def read_transaction(replies: Sequence[Any]) -> Any:
     return replies[0] if replies[0][0] != b"ok" else replies[2]
 
 
-Command = tuple[Any, ...]
 SCAN_COUNT = 1000
 # Yields commands that belong together (more than one: a transaction), is sent what came back.
 Exchange = Generator[list[Command], Any, Result]
@@ -159,99 +157,6 @@ def ask(doing: str, command: Command) -> Exchange[Any]:
         return (yield [command])
     except FAULTS as fault:
         raise translate(fault, doing, str(command[1])) from fault
-
-
-def has_plain_pool(client: Any) -> bool:
-    """Whether connections are alike: not a cluster's, not led by Sentinels, nothing cached or pushed."""
-    pool = getattr(client, "connection_pool", None)
-    return (
-        type(pool) is redis.ConnectionPool
-        and client.connection is None
-        and pool.cache is None
-        and pool.connection_kwargs.get("protocol") == 2
-    )
-
-
-def pack(command: Command) -> bytes:
-    """The words of a command as the server reads them."""
-    packed = [b"*%d\r\n" % len(command)]
-    for word in command:
-        data = word if isinstance(word, bytes) else str(word).encode()
-        packed.append(b"$%d\r\n%b\r\n" % (len(data), data))
-    return b"".join(packed)
-
-
-def read_refusal(connection: Any) -> faults.ResponseError | None:
-    """Why the server would not queue a command of a transaction; None if it did."""
-    try:
-        connection.read_response()
-    except faults.ResponseError as fault:
-        return fault
-    return None
-
-
-class Line:
-    """Commands on connections kept from a client's pool, without the client's layers between.
-
-    Those layers (retries, which exchange() does; measuring; looking for unread data before each use) cost
-    more than a small call itself. A connection whose reply was not read to its end is never used again.
-    """
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._pool = client.connection_pool
-        self._idle: list[Any] = []
-        self._owner = os.getpid()
-
-    def ask(self, commands: list[Command]) -> Any:
-        """The reply to one command; or to several the replies of the transaction that they make."""
-        connection = self._take()
-        try:
-            reply = self._converse(connection, commands)
-        except faults.ResponseError as fault:
-            # A replica answers READONLY after a failover: its address may lead to the primary by now.
-            self._put_back(connection, is_well=not isinstance(fault, faults.ReadOnlyError))
-            raise
-        except BaseException:
-            # When one is dead, a restarted server has left the idle ones dead too.
-            self._put_back(connection, is_well=False)
-            self.let_go()
-            raise
-        self._put_back(connection, is_well=True)
-        return reply
-
-    def _converse(self, connection: Any, commands: list[Command]) -> Any:
-        if len(commands) == 1:
-            connection.send_packed_command([pack(commands[0])])
-            return self._client.parse_response(connection, commands[0][0])
-        connection.send_packed_command([b"".join(map(pack, [("MULTI",), *commands, ("EXEC",)]))])
-        refusals = [fault for _ in range(len(commands) + 1) if (fault := read_refusal(connection))]
-        try:
-            return connection.read_response()
-        except faults.ExecAbortError:
-            raise refusals[0] from None
-
-    def let_go(self) -> None:
-        """Close the idle connections; the pool may open them again."""
-        idle, self._idle = self._idle, []
-        for connection in idle:
-            self._put_back(connection, is_well=False)
-
-    def _take(self) -> Any:
-        if self._owner != os.getpid():
-            # What a fork inherited is its parent's to use and to close.
-            self._owner, self._idle = os.getpid(), []
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._pool.get_connection()
-
-    def _put_back(self, connection: Any, *, is_well: bool) -> None:
-        if is_well:
-            self._idle.append(connection)
-        else:
-            connection.disconnect()
-            self._pool.release(connection)
 
 
 class Wire:

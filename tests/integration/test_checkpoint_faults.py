@@ -142,7 +142,8 @@ async def test_a_newer_form_is_left_alone(any_saver: Any, redis_client: redis.Re
 # --- values that cannot be restored ---
 
 
-async def test_a_missing_value_is_named(any_saver: Any, redis_client: redis.Redis) -> None:
+async def test_a_missing_value_is_named(make_any_saver: Any, redis_client: redis.Redis) -> None:
+    any_saver = make_any_saver(remember_threads=0)
     config = await put(any_saver)
     redis_client.hdel(KEY, value_field("", slot_of("a", "1")))
     with pytest.raises(
@@ -166,8 +167,9 @@ async def test_a_missing_value_is_named(any_saver: Any, redis_client: redis.Redi
 )
 @pytest.mark.parametrize("damage", [b"", b"\x01", b"\x01\x07msgpack\xc1", b"\xff" * 40])
 async def test_damaged_fields_are_named(
-    any_saver: Any, redis_client: redis.Redis, field: bytes, named: str, damage: bytes
+    make_any_saver: Any, redis_client: redis.Redis, field: bytes, named: str, damage: bytes
 ) -> None:
+    any_saver = make_any_saver(remember_threads=0)
     config = await put(any_saver)
     await any_saver.aput_writes(config, [("b", 1)], "task")
     if field.startswith(b"cc"):

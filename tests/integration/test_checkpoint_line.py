@@ -16,7 +16,8 @@ from langgraph.checkpoint.conformance.test_utils import (
 
 from checkpoint import CheckpointUnavailable, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
-from checkpoint.wire import Line, Wire, has_plain_pool
+from checkpoint.line import Line, has_plain_pool
+from checkpoint.wire import Wire
 
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transaction"])
 
@@ -40,7 +41,7 @@ def line_of(saver: RedisContextSaver) -> Line:
 
 
 def idle_of(saver: RedisContextSaver) -> list[Any]:
-    return line_of(saver)._idle
+    return [ear.connection for ear in line_of(saver)._idle]
 
 
 def connected(client: redis.Redis) -> int:
