@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from scripts.bench import growth, retrieval
+from scripts.bench import growth, retrieval, service, soak, store
 from scripts.bench.contestants import open_all
 from scripts.bench.report import report
 from scripts.bench.saver import Size, count_turn, run
@@ -56,3 +56,37 @@ def test_retrieval_is_measured_beside_bm25s() -> None:
     found = retrieval.measure(100, 3)
     assert [each.keys() for each in found.rounds] == [{"ours", "bm25s"}] * 3
     assert "| 100 |" in retrieval.report([found])
+
+
+def test_after_turns_of_which_clients_vanish_nothing_is_left_open() -> None:
+    found = soak.run(turns=250, block=125, vanishing=0.2, seed=7)
+    assert found.turns == 250
+    assert found.vanished > 25
+    assert found.failed == 0
+    assert found.whole + found.vanished == 250
+    assert found.left == dict.fromkeys(found.left, 0)
+    assert {"slots", "leases held", "leases stored", "tasks", "turns_running"} <= found.left.keys()
+    assert len(found.memory) == 2
+    assert "Left open: nothing" in soak.report(found, warm_up=0)
+
+
+def test_a_small_run_of_the_service_measures_every_figure() -> None:
+    found = service.run(service.Size(rounds=1, seconds=1.0, loops=1, streams=6))
+    assert found.failed == 0
+    assert found.streams["whole"] == 6
+    assert found.streams["left open"] == 0
+    assert all(rounds[0].keys() == {"graph", "bare", "ours"} for rounds in found.cpu.values())
+    assert all(rounds[0].keys() == {"bare", "ours"} for rounds in found.latency.values())
+    told = service.report(found)
+    assert all(f"| processor, {kind} turns |" in told for kind in service.KINDS)
+
+
+def test_a_small_run_of_the_store_measures_every_figure() -> None:
+    size = store.Size(rounds=2, conversations=120, messages=120, records=40)
+    found = store.run(size, on_postgres=False)
+    assert found.turns.keys() == {
+        f"{kind}, {measure}" for kind in store.QUESTIONS for measure in ("seconds", "processor")
+    }
+    assert found.archive["new written"] >= 40  # the turns before have left records too
+    assert found.archive["known written"] == 0
+    assert "| conversations, second page |" in store.report(found, size)
