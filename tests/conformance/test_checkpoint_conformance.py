@@ -1,8 +1,14 @@
-"""The savers against LangGraph's own conformance suite: every capability, async and sync."""
+"""The savers against LangGraph's own conformance suite: every capability, both ways."""
 
-from collections.abc import AsyncGenerator
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
+import redis
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
@@ -38,3 +44,32 @@ async def test_all_capabilities_as_transactions(make_any_saver: Any, monkeypatch
     """Every value takes the way of the large ones."""
     monkeypatch.setattr("checkpoint.plan.LARGEST_SCRIPT_BYTES", -1)
     await check(make_any_saver())
+
+
+@pytest.fixture(scope="module")
+def redis_itself(short_folder: Path) -> Iterator[str]:
+    """The address of a Redis server (Debian's package), not a Valkey."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("redis-server is not installed")
+    path = short_folder / "redis.sock"
+    words = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(short_folder)]
+    process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield f"unix://{path}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_all_capabilities_on_redis(make_any_saver: Any, redis_itself: str, monkeypatch: Any) -> None:
+    with redis.Redis.from_url(redis_itself) as client:
+        found = client.info("server")
+        assert "valkey_version" not in found
+        assert int(found["redis_version"].split(".")[0]) >= 6
+    await check(make_any_saver(url=redis_itself))
+    monkeypatch.setattr("checkpoint.plan.LARGEST_SCRIPT_BYTES", -1)
+    await check(make_any_saver(url=redis_itself))

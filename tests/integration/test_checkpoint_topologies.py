@@ -164,10 +164,9 @@ async def put(saver: Any, id_: str, size: int = 10, thread: str = "t", token: st
     return await saver.aput(config, checkpoint, generate_metadata(run_id="r"), {"a": id_})
 
 
-async def test_conformance_on_a_cluster(cluster_url: str) -> None:
+async def test_conformance_on_a_cluster(make_any_saver: Any, cluster_url: str) -> None:
     async def make() -> Any:
-        async with AsyncRedisContextSaver(ContextConfig(url=cluster_url)) as saver:
-            yield saver
+        yield make_any_saver(url=cluster_url)
 
     report = await validate(RegisteredCheckpointer(name="cluster", factory=make))
     assert [f for result in report.results.values() for f in result.failures or []] == []

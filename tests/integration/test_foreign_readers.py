@@ -147,3 +147,14 @@ def test_redis_cli_and_jq_read_them_all(redis_url: str, kept: list[dict[str, Any
     reply = run(cli, "-s", path_of(redis_url), "--json", *scan, "COUNT", "100000")
     pick = ".[1] | [recurse(.[2:]; length > 0) | .[1] | fromjson] | sort_by(.received_at, .request_id)"
     assert json.loads(run(jq, "-c", pick, text=reply)) == kept
+
+
+def test_redis_cli_and_jq_read_all_as_the_page_says(redis_url: str, kept: list[dict[str, Any]]) -> None:
+    """The very command of docs/saver.md, for another thread and a server on a unix socket."""
+    cli, _, shell = program("redis-cli", "valkey-cli"), program("jq"), program("bash")
+    page = (Path(__file__).parents[2] / "docs" / "saver.md").read_text()
+    _, _, rest = page.partition("$ key=")
+    command = "key=" + rest.partition("```")[0].replace("$ redis-cli", f"{cli} -s {path_of(redis_url)}")
+    assert "example-window" in command
+    command = command.replace("example-window", "'" + THREAD + "'")
+    assert json.loads(run(shell, "-c", command)) == kept
