@@ -1,6 +1,6 @@
 // One entry of the conversation: what was said, its sources, its buttons. Sends nothing by itself.
 
-import { button, element, icon, iconButton, langOf, phrasesOf, renderText } from "./render.js";
+import { button, copyButton, element, iconButton, langOf, phrasesOf, renderText } from "./render.js";
 import { COMMANDS, language, words } from "./words.js";
 
 export function mineEntry(text, understoodAs = null) {
@@ -131,11 +131,6 @@ export function closeChoices(log) {
 
 export function showFoot(theirs, { text, feedback, rate }) {
   const state = { rating: feedback?.rating || null };
-  const copying = iconButton("copy", words.copy, async () => {
-    await navigator.clipboard.writeText(text);
-    copying.replaceChildren(element("span", { className: "mark", role: "status" }, words.copied));
-    setTimeout(() => copying.replaceChildren(icon("copy")), 2000);
-  });
   const more = element("div", { className: "comment" });
   const thumbs = ["up", "down"].map((rating) => {
     const label = rating === "up" ? words.helpful : words.unhelpful;
@@ -152,7 +147,8 @@ export function showFoot(theirs, { text, feedback, rate }) {
     more.replaceChildren(...(chosen === "down" ? [commentForm(more, rate)] : []));
   };
   show();
-  theirs.foot.replaceChildren(...(navigator.clipboard ? [copying] : []), ...(rate ? thumbs : []), more);
+  const copying = copyButton(text, words.copy, words.copied);
+  theirs.foot.replaceChildren(...(copying ? [copying] : []), ...(rate ? thumbs : []), more);
   theirs.foot.hidden = false;
 }
 

@@ -53,23 +53,24 @@ async function noteChange(what, text) {
   if (what === "told") return tell(text);
   if (what === "started" || what === "ended") {
     others.postMessage({ thread: talk.thread });
-    if (!talk.held) await learnConversation();
-    if (what === "started" && shelf.items.some((held) => held.externalId === talk.thread)) return undefined;
-    shelf.load();
+    await learnConversation();
   }
-  showOpened();
+  showOpened(what === "begun");
   if (isOpenSide("panel")) panel.show(talk.thread);
   return undefined;
 }
 
-// A new conversation has an id from its first question on.
+// A new conversation has an id and a title from its first question on, and an archived one is back.
 async function learnConversation() {
   const { thread } = talk;
   const held = await server.findConversation(thread).catch(() => null);
-  if (talk.thread === thread && held) talk.held = held;
+  if (talk.thread !== thread || !held) return;
+  const isKnown = shelf.items.some((each) => each.id === held.id && each.title === held.title);
+  talk.held = { ...talk.held, ...held };
+  if (!isKnown && held.status === shelf.status) shelf.load();
 }
 
-function showOpened() {
+function showOpened(isNew = false) {
   const { held, thread } = talk;
   const title = held ? held.title || words.untitled : words.newThread;
   byId("title").textContent = title;
@@ -79,7 +80,7 @@ function showOpened() {
   shelf.mark(thread);
   const address = new URL(location.href);
   if (held) address.searchParams.set("thread", thread);
-  else address.searchParams.delete("thread");
+  else if (isNew) address.searchParams.delete("thread");
   if (address.href !== location.href) history.replaceState(null, "", address);
 }
 
@@ -174,7 +175,10 @@ function tell(text) {
   toast.textContent = text;
   toast.classList.add("shown");
   clearTimeout(telling);
-  telling = setTimeout(() => toast.classList.remove("shown"), 6000);
+  telling = setTimeout(() => {
+    toast.classList.remove("shown");
+    toast.textContent = "";
+  }, 6000);
 }
 
 // --- side parts: beside the conversation where there is room, over it where there is none ---
@@ -294,7 +298,7 @@ byId("stop").addEventListener("click", () => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open], [popover]:popover-open")) return;
+  if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open], [popover]:popover-open")) return;
   const over = ["shelf", "panel"].find((name) => isOpenSide(name) && !WIDE[name].matches);
   if (over) closeSide(over);
   else talk.stop();

@@ -1,7 +1,7 @@
 // For people who step through: what ran in each turn, what the model saw, and where to branch off.
 
 import * as server from "./server.js";
-import { button, element, iconButton } from "./render.js";
+import { button, copyButton, element } from "./render.js";
 import { language, problemText, words } from "./words.js";
 import { withSignIn } from "./signin.js";
 
@@ -153,6 +153,5 @@ function digestOf(digest) {
 }
 
 function copyOf(text) {
-  if (!navigator.clipboard) return "";
-  return iconButton("copy", words.copy, () => navigator.clipboard.writeText(text));
+  return copyButton(text, words.copy, words.copied);
 }

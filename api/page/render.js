@@ -62,6 +62,18 @@ export function iconButton(name, label, onclick, properties = {}) {
   return element("button", { className: "plain", ...given }, icon(name));
 }
 
+// Says so in its place for a moment once the text is copied; without a clipboard there is no button.
+export function copyButton(text, label, done) {
+  if (!navigator.clipboard) return null;
+  const copying = iconButton("copy", label, async () => {
+    const isCopied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    if (!isCopied) return;
+    copying.replaceChildren(element("span", { className: "mark", role: "status" }, done));
+    setTimeout(() => copying.replaceChildren(icon("copy")), 2000);
+  });
+  return copying;
+}
+
 // `cite(label)` gives the element that stands for [C1], or null to leave the text as it is;
 // `marked` are phrases to highlight.
 export function renderText(target, text, { cite = () => null, marked = [] } = {}) {

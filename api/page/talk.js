@@ -53,7 +53,7 @@ export class Talk {
     this.held = null;
     this.thread = newId();
     this.clear();
-    this.onChange("opened");
+    this.onChange("begun");
   }
 
   async open(thread) {
@@ -66,20 +66,24 @@ export class Talk {
     await this.load(opening);
   }
 
-  // What another tab did, without moving this one's focus or draft.
+  // What happened elsewhere; where nothing did, what is open stays open.
   async refresh() {
     if (this.isRunning) return;
-    await this.load(this.opening);
+    await this.load(this.opening, this.held);
   }
 
-  async load(opening) {
+  async load(opening, known = null) {
     const found = await withSignIn(() => server.findConversation(this.thread));
+    if (known && found?.updatedAt === known.updatedAt) return;
     const held = found && (await withSignIn(() => server.readConversation(found.id)));
     const page = found && (await withSignIn(() => server.listMessages(found.id)));
     if (opening !== this.opening || this.isRunning) return; // something else was opened or asked meanwhile
+    const { scrollTop } = this.scroller;
     this.clear();
     this.held = held;
     if (held) this.showStored(held, page);
+    if (!known || this.isFollowing) this.scrollDown(true);
+    else this.scroller.scrollTop = scrollTop;
     this.onChange("opened");
   }
 
@@ -104,7 +108,6 @@ export class Talk {
     const [newest] = page.items;
     const isAnswered = open?.state === "running" && newest?.role === "ASSISTANT" && newest.requestId === open.requestId;
     this.showOpenTurn(isAnswered ? null : open);
-    this.scrollDown(true);
   }
 
   addPage({ items, nextCursor }) {
@@ -137,7 +140,7 @@ export class Talk {
     if (row.isWithdrawn) addMark(theirs, words.withdrawn, true);
     showAnswer(theirs, row.isWithdrawn ? "" : row.content, row.sources);
     if (row.status === "PARTIAL") addMark(theirs, words.stopped);
-    if (!row.isWithdrawn) this.addFoot(theirs, row.content, row.id, row.feedback);
+    if (!row.isWithdrawn) this.addFoot(theirs, row.content, row.id, this.held.id, row.feedback);
     return theirs.entry;
   }
 
@@ -336,7 +339,7 @@ export class Talk {
     this.addMarks(theirs, done, text);
     if (asked) showClarification(theirs, asked, this.submit);
     else if (isUnfinished(done)) showRetry(theirs, this.submit);
-    else if (done.answer && text) this.addFoot(theirs, text, done.assistant_message_id);
+    else if (done.answer && text) this.addFoot(theirs, text, done.assistant_message_id, done.conversation_id);
     const ending = words.endings[done.status] || "";
     this.progress.textContent = asked ? `${asked.prompt} ${words.options(asked.options.length)}` : ending;
     if (!this.spoken.children.length && text) this.speak(text);
@@ -358,8 +361,7 @@ export class Talk {
 
   showRefusal(run, error) {
     const { theirs, body } = run;
-    const isUnknown = error instanceof server.Problem && error.status === 404;
-    if (!body && isUnknown) return void this.refresh().catch(() => {}); // its record tells what became of it
+    if (error.status === 404 && run.requestId) return this.lookUp(); // its record tells what became of it
     theirs.body.replaceChildren();
     addMark(theirs, problemText(error), true);
     if (error.requestId) addMark(theirs, `${words.requestId} ${error.requestId}`);
@@ -370,6 +372,11 @@ export class Talk {
     else if (body && error.retryable) choices.push([words.resend, again, "primary"]);
     if (error.code === "thread_busy") choices.push([words.look, () => this.open(this.thread).catch(() => {})]);
     if (choices.length) showChoices(theirs, choices);
+  }
+
+  async lookUp() {
+    this.setRun(null);
+    await this.guard(() => this.load(this.opening));
   }
 
   async sendAgain(run) {
@@ -392,8 +399,8 @@ export class Talk {
     return theirs;
   }
 
-  addFoot(theirs, text, messageId, feedback = null) {
-    const rate = messageId && ((body) => this.guard(() => server.rate(this.held.id, messageId, body)));
+  addFoot(theirs, text, messageId, conversationId, feedback = null) {
+    const rate = messageId && ((body) => this.guard(() => server.rate(conversationId, messageId, body)));
     showFoot(theirs, { text, feedback, rate });
   }
 

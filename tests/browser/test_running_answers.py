@@ -164,6 +164,21 @@ def test_a_lost_connection_is_taken_up_again(open_page: Open, line: Line, holdin
     assert [text for text in reader.said if text == NARRATIVE] == [NARRATIVE]
 
 
+def test_a_run_that_is_gone_is_looked_up(open_page: Open, line: Line, holding: Model) -> None:
+    """As after a restart: nobody knows the request any more, but its conversation does."""
+    reader = open_page(address=line.address)
+    begin(reader, holding)
+    gone = {"title": "x", "code": "not_found", "retryable": False}
+    reader.page.route("**/events?**", lambda route: route.fulfill(status=404, json=gone))
+    line.cut()
+    holding.go.set()
+    reader.see("连接已断开，正在重连", reader.last)
+    line.mend()
+    reader.button("立即重连", reader.last).click()
+    assert reader.answered().locator(".cite").count() > 0
+    assert len(reader.said) == 2
+
+
 def test_a_question_that_could_not_leave_is_sent_once_the_line_is_back(
     open_page: Open, line: Line, model: Model, door: Any
 ) -> None:
