@@ -57,55 +57,110 @@ _SYMPTOMS = lexicon(
 _COMPLAINT = re.compile("|".join(words.pattern for words, _ in (*_BODY.entries, *_SYMPTOMS.entries)))
 _MOVES = {
     "walking": ("走路", r"走路|行走|走多|\bwalk\w*"),
-    "stairs": ("上下楼", r"上楼|下楼|爬楼|上下楼|台阶|\bstairs?\b"),
-    "squatting": ("下蹲", r"下蹲|蹲|\bsquat\w*"),
-    "running": ("跑步", r"跑步|跑|\brun(?:ning|s)?\b"),
-    "standing": ("久站", r"久站|站久|站立|\bstanding\b"),
-    "sitting": ("久坐", r"久坐|坐久|\bsitting\b"),
-    "exercise": ("运动", r"运动|锻炼|\bexercis\w*|\bsports?\b"),
+    "stairs": ("上下楼", r"上楼|下楼|爬楼|上下楼|台阶|\b(?:up|down)?stairs?\b|\bclimb\w*|\bsteps\b"),
+    "squatting": ("下蹲", r"下蹲|蹲|\bsquat\w*|\bcrouch\w*"),
+    "running": ("跑步", r"跑步|跑|\brun(?:ning|s)?\b|\bjog\w*"),
+    "standing": ("久站", r"久站|站久|站立|\bstand(?:ing|s)?\b"),
+    "sitting": ("久坐", r"久坐|坐久|\bsit(?:ting|s)?\b"),
+    "kneeling": ("跪姿", r"跪|\bkneel\w*"),
+    "bending": ("弯腰", r"弯腰|\bbend\w*"),
+    "lifting": ("搬重物", r"搬重物|提重物|\blift\w*"),
+    "exercise": ("运动", r"运动|锻炼|\bexercis\w*|\bsports?\b|\bwork(?:ing)? ?out\b|\btraining\b|\bgym\b"),
 }
 _WORSE_ZH = r"[^,]{0,8}?(?:加重|更疼|更痛|更明显|更厉害|明显|就疼|就痛|会疼|会痛|时疼|时痛|不舒服)"
 _WORSE_EN = r"\b(?:worse|worsens|hurts?|aggravat\w+)\b.{0,24}?"
 
 
+_ALSO_WORSE_EN = (
+    r"(?:\s(?!do|is|are|not)\w+)?\s(?:makes? (?:it|things) (?:much )?worse|hurts?|aggravat\w+|worsens"
+    r"|(?:is|are) (?:painful|worse))\b"
+)
+_FINE = (
+    r"[^,]{0,4}(?:没事|没问题|不疼|不痛|不加重)"
+    r"|[^,]{0,12}\b(?:(?:does|do|is|are)(?:n['’]t| not)|(?:is|are) (?:fine|ok|okay))\b"
+)
+
+
 def _when_worse(pattern: str) -> str:
-    return rf"(?:{pattern}){_WORSE_ZH}|{_WORSE_EN}(?:{pattern})"
+    return rf"(?:{pattern})(?:{_WORSE_ZH}|{_ALSO_WORSE_EN})|{_WORSE_EN}(?:{pattern})"
 
 
-_FACTORS = lexicon(**_MOVES)
+def _unless_fine(pattern: str) -> str:
+    return rf"(?:{pattern})(?!{_FINE})"
+
+
+_FACTORS = lexicon(**{en: (zh, _unless_fine(pattern)) for en, (zh, pattern) in _MOVES.items()})
 _FACTORS_STATED = lexicon(**{en: (zh, _when_worse(pattern)) for en, (zh, pattern) in _MOVES.items()})
 
+_CANNOT_EN = (
+    r"\b(?:can ?not|can['’]?t|could(?:n['’]t| not)|(?:unable|not able) to)(?: (?:even|fully|really))?"
+)
 RED_FLAGS = lexicon(
-    fever=("发热", r"发烧|发热|高烧|寒战|\bfever\w*|\bchills\b"),
+    fever=(
+        "发热",
+        r"发烧|发热|高烧|寒战|\bfever\w*|\bchills\b|\bhigh temperature\b"
+        r"|\btemperature (?:of|is|was) (?:3[89]|4[0-2]|10[0-5])",
+    ),
     cannot_bear_weight=(
         "不能负重",
         r"不能(?:走路|走|站|负重|着地)|走不了|站不起来|站不住|(?:无法|没法|不敢)(?:走|站|负重|着地)"
-        r"|\b(?:cannot|can['’]?t|unable to) (?:walk|stand|bear weight|put weight)",
+        rf"|{_CANNOT_EN} (?:walk|stand|bear (?:any )?weight|put (?:any )?weight|step on)",
     ),
     locked_joint=(
         "关节卡住",
         r"卡住|卡死|锁住|交锁|(?:不能|无法|没法)(?:伸直|弯曲|打弯)|伸不直|弯不了"
-        r"|\blocked\b|\bcan['’]?t (?:bend|straighten)",
+        rf"|\block(?:ed|s|ing)\b|{_CANNOT_EN} (?:bend|straighten|extend)",
     ),
-    deformity=("明显变形", r"变形|畸形|错位|\bdeform\w*|\bout of place\b"),
-    numbness=("麻木", r"麻木|发麻|没有?知觉|失去知觉|\bnumb\w*|\bno feeling\b|\btingling\b"),
-    calf_swelling=("小腿肿痛", r"小腿[^,]{0,4}(?:肿|胀痛)|\bcalf\b.{0,12}\bswell|\bswollen calf\b"),
-    chest_pain=("胸痛", r"胸痛|胸口疼|胸闷|\bchest pain\b"),
-    breathlessness=("呼吸困难", r"呼吸困难|喘不上气|气短|\bshort(?:ness)? of breath\b|\bcan['’]?t breathe\b"),
-    incontinence=("大小便失禁", r"失禁|\bincontinen\w*"),
+    deformity=("明显变形", r"变形|畸形|错位|\bdeform\w*|\bout of place\b|\bmisshapen\b|\bdislocat\w*"),
+    numbness=(
+        "麻木",
+        r"麻木|发麻|没有?知觉|失去知觉|\bnumb(?:ness)?\b|\bno feeling\b|\btingling\b|\bpins and needles\b"
+        rf"|{_CANNOT_EN} feel (?:my|the)\b|\bloss of (?:feeling|sensation)\b",
+    ),
+    calf_swelling=(
+        "小腿肿痛",
+        r"小腿[^,]{0,4}(?:肿|胀痛)|\bcal(?:f|ves)\b(?: (?:is|are|was|feels|looks|got|very|a bit|really)){0,3}"
+        r" (?:swell|swoll)\w*|\b(?:swell|swoll)\w*(?: (?:in|of|my|the|left|right)){0,3} cal(?:f|ves)\b",
+    ),
+    chest_pain=(
+        "胸痛",
+        r"胸痛|胸口疼|胸闷|\bchest (?:pains?|tightness|pressure|hurts?)\b|\bpains? in (?:my |the )?chest\b",
+    ),
+    breathlessness=(
+        "呼吸困难",
+        r"呼吸困难|喘不上气|气短|\bshort(?:ness)? of breath\b|\bbreathless\w*"
+        rf"|\b(?:trouble|difficulty|difficulties|problems?|hard|struggling)(?: to| with| in)? breath\w*"
+        rf"|{_CANNOT_EN} breathe",
+    ),
+    incontinence=(
+        "大小便失禁",
+        r"失禁|\bincontinen\w*|\b(?:lost|losing|no|loss of) control of (?:my |the )?(?:bladder|bowels?)\b"
+        rf"|{_CANNOT_EN} (?:hold|control) (?:my )?(?:urine|bladder|bowels?)\b",
+    ),
     severe_pain=(
         "剧烈疼痛",
-        r"剧痛|剧烈(?:的)?(?:疼|痛)|疼得受不了|痛得受不了|\b(?:severe|unbearable) pain\b",
+        r"剧痛|剧烈(?:的)?(?:疼|痛)|疼得受不了|痛得受不了"
+        r"|\b(?:severe|unbearable|excruciating|agoni[sz]ing) pain\b|\bexcruciating\b|\bworst pain\b"
+        r"|\bin agony\b|\bpain(?: (?:is|was|got|feels|has become|very|so|really|quite)){1,3}"
+        r" (?:severe|unbearable|agoni[sz]ing)\b",
     ),
 )
 _PAIN = re.compile(r"疼痛?|(?<!酸)(?<!胀)痛|\bpain(?:ful|less)?\b|\bhurts?\b|\bache\w*")
 _PAIN_LEVELS: Degrees = (
-    (re.compile(r"一点儿?[也都]不|完全不|毫无|不[疼痛]|无痛|\bpainless\b"), {"zh": "0", "en": "0"}),
+    (re.compile(r"一点儿?[也都]不|完全不|毫无|不[疼痛]|无痛|\bpainless\b|\bpain[- ]free\b"
+                r"|\bnot in (?:any )?pain\b"),
+     {"zh": "0", "en": "0"}),
     (re.compile(r"不(?:太|怎么|是很|算很?|大)[疼痛]?|没那么|一点点?|有点|有些|稍微|稍|轻微|轻度"
-                r"|\b(?:slight|mild|a bit|a little)"),
+                r"|\b(?:slight|mild|a bit|a little|tolerable|bearable|minor)"
+                r"|\bnot (?:too|so|very|that|really|all that|particularly)"
+                r" (?:bad|much|painful|severe|strong|sore)\b"
+                r"|\bnot (?:bad|much|severe|strong)\b"
+                r"|\b(?:does|do)(?:n['’]t| not) hurt (?:much|a lot|too much|that much|very much)\b"),
      {"zh": "轻度", "en": "mild"}),
     (re.compile(r"中等|中度|还可以|还行|一般|\bmoderate"), {"zh": "中度", "en": "moderate"}),
-    (re.compile(r"很|非常|特别|剧|厉害|严重|受不了|\b(?:severe|very|terrible|unbearable|a lot)"),
+    (re.compile(r"很|非常|特别|剧|厉害|严重|受不了"
+                r"|\b(?:severe|very|terrible|unbearable|a lot|bad|awful|horrible|intense|excruciating"
+                r"|extreme)"),
      {"zh": "重度", "en": "severe"}),
 )  # fmt: skip
 
@@ -185,8 +240,9 @@ CONSULTATION = Domain(
              "en": "Was there an injury, such as a fall or a twist?"},
             YesOrNo(
                 re.compile(
-                    r"外伤|受过?伤|摔|扭|撞|磕|砸|拉伤|车祸|\binjur\w*|\btrauma\b|\bfell\b|\bfall\b|\btwist\w*"
-                    r"|\bsprain\w*|\baccident\b"
+                    r"外伤|受过?伤|摔|扭|撞|磕|砸|拉伤|车祸|\binjur\w*|\btrauma\b|\bfell\b|\bfall(?:s|en)?\b|\btwist\w*"
+                    r"|\bsprain\w*|\bstrained\b|\baccident\b|\bslipped\b|\btripped\b|\bstumbled\b|\bbumped\b|\bbanged\b"
+                    r"|\bknocked\b|\b(?:was|got|been) hit\b|\bhit (?:my|it|by)\b|\bhurt (?:it|myself|my)\b"
                 )
             ),
         ),

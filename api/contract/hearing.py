@@ -43,15 +43,19 @@ class Heard:
 
 _BREAKS = re.compile(
     r"(?<!\d)[,，、](?!\d)|(?<=\d)[,，、](?!\d)|(?<!\d)[,，、](?=\d)|[;；。!！\n]|(?<=[?？])"
-    r"|(?<!\d)\.(?!\d)|\.(?=\s|$)|但是?|不过|然而|而且|另外|\bbut\b|\bhowever\b"
+    r"|(?<!\d)\.(?!\d)|\.(?=\s|$)|但是?|不过|然而|而且|另外|\bhowever\b"
+    r"|\bbut\b(?!\s+(?:not any ?more|no longer|not now|now not))"
 )
 _QUESTION = re.compile(
     r"[?？]|吗|呢$|(?<![不没])怎么(?!也)|怎样|如何|为什么|为何|是不是|会不会|要不要|能不能|可不可以|需不需要|有没有|是否|(?<!没)(?<!没有)什么|哪"
     r"|多久能|多少钱|几天能"
-    r"|^(?:is|are|do|does|did|can|could|should|will|would|may|what|how|why|when|which|who|where)\b"
+    r"|^(?:is|are|do|does|did|can|could|should|will|would|may|what|how|why|which|who)\b"
+    r"|^(?:when|where) (?:is|are|was|were|do|does|did|can|could|should|will|would|may)\b"
 )
 _SUPPOSED = re.compile(
     r"会不会|是否会|会[^,]{0,8}吗|如果|假如|假设|要是|万一|的话$|\b(?:if|suppose|in case)\b"
+    r"|^(?:can|could|may|might|will|would) (?:i|it|this|that|there)"
+    r" (?:get|be|become|cause|lead|develop|turn)\b"
 )
 
 
@@ -77,6 +81,8 @@ _AFFIRMS = re.compile(
 )
 _DENIED_AFTER = re.compile(
     r"(?:现象|情况|症状)?(?:倒|也|都|是|:|：|-|\s)*(?:没有过?|没|无|否|不明显|none|no|negative)$"
+    r"|胀?(?:现在|已经|都)*(?:消了|退了|好了|消失了)$"
+    r"|[^,]{0,16}\b(?:gone|went (?:down|away)|subsided|disappeared|not any ?more|no longer|not now)\b"
 )
 
 
@@ -96,17 +102,34 @@ def _is_denied(before: str) -> bool:
 
 
 _FILL = r"(?:啊|呀|哦|呢|的|了|吧|过|嗯|呃|就|,|，|。|\.|!|\s)*"
+_BE_NOT = r"(?:is|are|was|were|do|does|did|have|has|had)(?:n['’]t| not)"
+_NO_EN = (
+    rf"no(?:[ ,]+(?:not(?: at all| really)?|nothing|none|(?:there|it|i|they|we) {_BE_NOT}|never))?"
+    r"|not (?:at all|really)|nothing(?: (?:at all|in particular|special|really|happened|like that))?"
+    r"|i don['’]t (?:think|believe) so|(?:not|none|nothing|no) that i (?:can )?(?:see|know(?: of)?|recall"
+    r"|remember|noticed|am aware of|think of)"
+)
+_YES_EN = (
+    r"(?:yes|yeah|yep|y)(?:[ ,]+(?:(?:it|there|i|they|we) (?:is|are|was|were|do|does|did|have|has|had)"
+    r"|(?:just )?a (?:bit|little)(?: bit)?|slightly|somewhat|some|definitely|i think(?: so)?))?"
+    r"|i (?:do|did|have)|(?:just )?a (?:bit|little)(?: bit)?|slightly|somewhat|definitely|i think so"
+    r"|of course"
+)
+_UNKNOWN_EN = (
+    r"(?:i )?(?:don['’]t|do not|can['’]t|cannot) (?:know|remember|recall|say|tell)"
+    r"|(?:i['’]?m |i am )?not sure|no idea|no clue|unknown|(?:it['’]s )?hard to (?:say|tell)|dunno"
+)
 _BARE_NO = re.compile(
     rf"{_FILL}(?:都|也|完全|暂时|目前|应该)*{_FILL}"
-    rf"(?:没有|没|无|不|否|不是|不会|不用|no|nope|none|neither|not really|never|no i don['’]t){_FILL}"
+    rf"(?:没有|没|无|不|否|不是|不会|不用|nope|nah|none|neither|never|{_NO_EN}){_FILL}"
 )
 _BARE_YES = re.compile(
     rf"{_FILL}(?:都)?{_FILL}(?:有|是|是的|对|对的|会|嗯+|有一?点|有一?些"
-    rf"|yes|yeah|yep|y|i do|a bit|a little){_FILL}"
+    rf"|{_YES_EN}){_FILL}"
 )
 _BARE_UNKNOWN = re.compile(
     rf"{_FILL}(?:我)?(?:也)?(?:不知道|不清楚|不确定|不太清楚|说不清|说不上来|不记得|忘了"
-    rf"|i don['’]t know|not sure|no idea|unknown|i can['’]t tell){_FILL}"
+    rf"|{_UNKNOWN_EN}){_FILL}"
 )
 
 Label = Mapping[Language, str]

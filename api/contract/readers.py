@@ -21,6 +21,7 @@ from api.contract.hearing import (
     polarity,
 )
 from nodes.contracts import Language
+from nodes.reading.folding import has_chinese
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,12 @@ class YesOrNo:
 
 _DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0}
 _NUMBER = r"(?:\d+(?:\.\d+)?|[零〇一二两三四五六七八九]?十[一二三四五六七八九]?|[零〇一二两三四五六七八九])"
-_WORDS_EN = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_NUMBER_EN = rf"(?:\d+(?:\.\d+)?|{'|'.join(_WORDS_EN)})"
+_WORDS_EN = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+    "twenty",
+)
+_NUMBER_EN = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(_WORDS_EN)})\b)"
 
 
 def number_of(word: str) -> float:
@@ -92,7 +97,13 @@ def _plain(number: float) -> str:
 _NOT_TIME = (
     r"(?!\s*(?:个|小时|钟|天|日|周|月|年|次|点|号|岁|级台阶|days?|weeks?|months?|years?|hours?|times?|min))"
 )
-_RANGE_JOIN = r"\s*(?:-|~|—|–|到|至|或|、|,|，|to|or)\s*"
+_RANGE_JOIN = r"\s*(?:-|~|—|–|到|至|或|、|,|，|to|or|and)\s*"
+# What may stand between the thing and its number, and what may introduce a number that stands alone.
+_IS_EN = r"(?:\s*\b(?:is|was|level|score|at|about|around|roughly|maybe|now|today|a|an|like|of)\b){1,4}\s*"
+_LEAD = (
+    r"(?:(?:大概|大约|差不多|约|about|around|roughly|approximately|maybe|probably|perhaps|like|between|just|only|now"
+    r"|i(?:['’]d| would)? (?:say|guess|think)|it(?:['’]s| is)|(?:rate|give) it|at|level|an?)\s*)*"
+)
 
 
 Degrees = Sequence[tuple["re.Pattern[str]", Label]]
@@ -116,18 +127,22 @@ class Degree:
         return self._score(text, asked) or self._in_words(heard, asked)
 
     def _score(self, text: str, asked: Asked) -> str | None:
-        named = rf"(?:{self.words.pattern})[^\d零〇一二两三四五六七八九十,，]{{0,8}}?"
+        named = rf"(?:{self.words.pattern})(?:[^\d零〇一二两三四五六七八九十,，]{{0,8}}?|{_IS_EN})"
         score = rf"(?P<a>{_NUMBER})(?:{_RANGE_JOIN}(?P<b>{_NUMBER}))?"
+        in_words = rf"(?P<a>{_NUMBER_EN})(?:{_RANGE_JOIN}(?P<b>{_NUMBER_EN}))?"
         unit = r"\s*(?:分(?!钟|之)|/\s*10(?!\d)|out of (?:10|ten)|级(?!台阶))"
         forms = [
             rf"{named}{score}{unit}",
             rf"{named}{score}$",
             rf"{score}{unit}[^,，]{{0,4}}(?:{self.words.pattern})",
+            rf"{named}{in_words}{unit}",
         ]
         if asked.is_pending:
             forms += [
                 rf"{score}{unit}",
-                rf"^(?:大概|大约|差不多|约|about|around)?\s*{score}(?:左右|吧|的样子)?$",
+                rf"{in_words}{unit}",
+                rf"^{_LEAD}{score}(?:左右|吧|的样子)?$",
+                rf"^{_LEAD}{in_words}(?: or so| i think| i guess)?$",
             ]
         for form in forms:
             if (found := re.search(form + _NOT_TIME, text)) and (value := _score_of(found)):
@@ -146,10 +161,15 @@ class Degree:
             return "0"
         if is_bare_unknown(heard.whole):
             return UNKNOWN[heard.language]
-        return self._level(heard.whole, heard.language) if asked.alone and len(heard.whole) <= 12 else None
+        return self._level(heard.whole, heard.language) if asked.alone and _is_short(heard.whole) else None
 
     def _level(self, text: str, language: Language) -> str | None:
         return next((label[language] for pattern, label in self.levels if pattern.search(text)), None)
+
+
+def _is_short(text: str) -> bool:
+    """So short that it can only be the answer."""
+    return len(text) <= 12 if has_chinese(text) else len(text.split()) <= 3
 
 
 def _score_of(found: "re.Match[str]") -> str | None:
@@ -167,16 +187,37 @@ _LENGTH_ZH = re.compile(
     + r")\s*(?P<m>多)?(?P<g>个)?(?P<h>半)?"
     r"(?P<u>小时|钟头|天|日(?!子)|周|星期|礼拜|月|年)(?P<r>半|多)?(?!前(?!就?开始)|后|级|龄|号|以上的)"
 )
-_LENGTH_EN = re.compile(
-    rf"(?:(?:a|an|a few|several|a couple of|{_NUMBER_EN})\s+(?:and a half )?(?:hour|day|week|month|year)s?)"
-    r"(?! ago)"
+_COUNT_EN = rf"(?:{_NUMBER_EN}|a few|a couple(?: of)?|several|many|an?)"
+_UNIT_EN = r"(?:minute|hour|day|night|week|fortnight|month|year|min|hr|wk|yr)s?\b"
+_SOME_EN = (
+    r"(?:(?:over|more than|almost|nearly|at least|less than)\s+)?"
+    rf"(?:half an?|\b{_COUNT_EN}(?:\s*(?:-|–|to|or)\s*{_COUNT_EN})?)"
+    rf"\s*(?:and a half\s+)?{_UNIT_EN}(?:\s+and a half)?"
+)
+_LENGTH_EN = re.compile(rf"{_SOME_EN}(?!\s+ago\b)")
+_NOT_LENGTH_EN = re.compile(r"\b(?:once|twice|times|per|every|each|in|within|after)\s+$")
+_AGO_EN = re.compile(
+    r"(?:^(?:(?:about|around|maybe|roughly|it was)\s+)*"
+    r"|\b(?:start|beg[au]n|came on|notic|appear)\w*\b.{0,20}?)"
+    rf"(?P<length>{_SOME_EN})(?=\s+ago\b)"
+)
+_LONG_EN = re.compile(
+    r"^(?:it['’]s been |for )?(?P<length>(?:many )?(?:days|weeks|months|years)|a (?:very )?long time|ages)$"
+    r"|^(?:it )?(?:started |began )?(?P<point>yesterday|today|this (?:morning|week|month|year)"
+    r"|last (?:night|week|weekend|month|year|spring|summer|autumn|fall|winter))$"
+)
+_DAYS_EN = (
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september"
+    r"|october|november|december|spring|summer|autumn|fall|winter|christmas|easter"
 )
 _SINCE = re.compile(
     r"(?:从|自)?(?:昨天|前天|今天|今早|昨晚|上周|上个?月|去年|上星期|前几天|最近)(?:早上|晚上|下午|上午)?(?:就)?(?:开始|起)"
-    r"|since (?:yesterday|this morning|last (?:night|week|month|year))"
+    r"|since (?:(?:about|around|early|late|last|this|the)\s+)*"
+    rf"(?:yesterday|morning|noon|night|weekend|week|month|year|childhood|{_DAYS_EN}|(?:19|20)\d\d)\b"
 )
 _LASTS = re.compile(
-    r"持续|已经|有了?$|了$|开始|病程|出现|注册|成立|经营|开业|\b(?:for|since|lasted|about|registered|founded)\b"
+    r"持续|已经|有了?$|了$|开始|病程|出现|注册|成立|经营|开业"
+    r"|\b(?:for|since|lasted|about|registered|founded|it['’]s been|start\w*|began)\b"
 )
 
 
@@ -204,8 +245,17 @@ def _length_in(clause: str) -> str | None:
     for found in _LENGTH_ZH.finditer(clause):
         if not re.search(r"(?:每|第|\d{4}|近)$", clause[: found.start()]):
             return found.group()
-    other = _LENGTH_EN.search(clause) or _SINCE.search(clause)
-    return other.group() if other else None
+    since = _SINCE.search(clause)
+    return since.group() if since else _length_in_english(clause)
+
+
+def _length_in_english(clause: str) -> str | None:
+    """A point in time is one only where it says when it began."""
+    for found in _LENGTH_EN.finditer(clause):
+        if not _NOT_LENGTH_EN.search(clause[: found.start()]):
+            return found.group()
+    other = _AGO_EN.search(clause) or _LONG_EN.search(clause)
+    return next((text for text in other.groupdict().values() if text), None) if other else None
 
 
 # A count, a choice, words of one's own
