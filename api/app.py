@@ -164,7 +164,7 @@ def create_app(
     _add_threads(app, assistant, keeper, desk, parts)
     if parts:
         app.include_router(conversations_router(parts))
-    _add_health(app, assistant, keeper, metrics)
+    _add_health(app, partial(health.parts, assistant, keeper, store), metrics)
     add_page(app)
     _add_problems(app)
     app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id)
@@ -266,14 +266,14 @@ def _add_threads(
         return Response(status_code=204)
 
 
-def _add_health(app: FastAPI, assistant: Assistant, keeper: LeaseKeeper, metrics: Metrics) -> None:
+def _add_health(app: FastAPI, parts_of: Callable[[], dict[str, Any]], metrics: Metrics) -> None:
     @app.get("/health/live", summary="The process lives; touches no service")
     async def live() -> Live:
         return Live()
 
     @app.get("/health/ready", responses={503: {"model": Ready, "description": "A part is down"}})
     async def ready(response: Response) -> Ready:
-        parts = await run_in_threadpool(health.parts, assistant, keeper)
+        parts = await run_in_threadpool(parts_of)
         is_up = all(part["up"] for part in parts.values())
         response.status_code = 200 if is_up else 503
         return Ready(status="ok" if is_up else "down", parts=parts)

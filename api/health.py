@@ -4,8 +4,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from api.leases import LeaseKeeper
+from checkpoint.conversations.errors import ConversationStoreError
+from checkpoint.conversations.revisions import revision_of
+from checkpoint.conversations.store import ConversationStore
 from checkpoint.errors import CheckpointUnavailable
 from graph.compose import Assistant
+from nodes.retrieve.documents import KnowledgeError
 from nodes.retrieve.sample import SAMPLE_SET
 
 PACKAGE = "business-assistant"
@@ -19,16 +23,36 @@ def version_of_package() -> str:
         return "0+unknown"
 
 
-def parts(assistant: Assistant, keeper: LeaseKeeper) -> dict[str, dict[str, Any]]:
-    return {
+def parts(
+    assistant: Assistant, keeper: LeaseKeeper, store: ConversationStore | None = None
+) -> dict[str, dict[str, Any]]:
+    """Each part with whether it is up. A model is named and not asked: each question would cost money."""
+    found = {
         "redis": _redis(keeper),
-        "knowledge": {
-            "up": True,
-            "version": assistant.services.retriever.knowledge_version(),
-            "is_sample": set(assistant.store.source_sets()) == {SAMPLE_SET},
-        },
+        "knowledge": _knowledge(assistant),
         "model": {"up": True, "kind": assistant.services.provider.name},
     }
+    return {**found, "database": _database(store)} if store else found
+
+
+def _knowledge(assistant: Assistant) -> dict[str, Any]:
+    try:
+        version = assistant.services.retriever.knowledge_version()
+        is_sample = set(assistant.store.source_sets()) == {SAMPLE_SET}
+    except KnowledgeError:
+        return {"up": False}
+    return {"up": True, "version": version, "is_sample": is_sample}
+
+
+def _database(store: ConversationStore) -> dict[str, Any]:
+    """Its kind and revision, never its place. A revision newer than ours is up: an upgrade is under way."""
+    kind = "sqlite" if store.database.is_sqlite else "postgresql"
+    try:
+        with store.database.read("looking at the database") as connection:
+            revision = revision_of(connection)
+    except ConversationStoreError:
+        return {"up": False, "kind": kind}
+    return {"up": revision is not None, "kind": kind, "revision": revision}
 
 
 def _redis(keeper: LeaseKeeper) -> dict[str, Any]:
