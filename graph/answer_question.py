@@ -18,7 +18,7 @@ from graph.steps import RequestContext
 from nodes.contracts import Answer, Caller, Language, Message, Outcome, Provider, Request, Retriever
 from nodes.gate import check_text
 from nodes.notices import closed
-from nodes.reading.intent import detect_language
+from nodes.reading.language import detect_language
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.exits import open_retriever
 

@@ -73,6 +73,8 @@ class Intent(TypedDict):
     safety: str | None  # the screen's reason when kind is "refused"
     # Whether the text asks or requests something; "创业补贴" only names it. Absent: it does.
     asks: NotRequired[bool]
+    unknown: NotRequired[list[str]]  # companies named, as written, that the directory does not hold
+    everyone: NotRequired[bool]  # `companies` are all there are: "which company had the highest revenue"
 
 
 class Option(TypedDict):

@@ -30,7 +30,8 @@ from nodes.contracts import (
 )
 from nodes.contracts import Outcome as RequestOutcome
 from nodes.notices import Notice, closed, notice, said
-from nodes.reading.intent import answers_itself, detect_language
+from nodes.reading.intent import answers_itself
+from nodes.reading.language import detect_language
 from nodes.reading.replies import Command, command
 
 MAX_TEXT_CHARACTERS = 4000

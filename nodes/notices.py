@@ -69,6 +69,11 @@ WHICH_QUESTION: dict[Language, str] = {
     "en": "Which of these questions do you mean?",
 }
 
+UNKNOWN_COMPANY: dict[Language, str] = {
+    "zh": "没有找到名为“{}”的公司。您问的是下面哪一家？",
+    "en": 'There is no company called "{}". Do you mean one of these?',
+}
+
 HOW_TO_REPLY: dict[Language, str] = {
     "zh": "请回复编号或名称，也可以输入：取消。",
     "en": "Reply with a number or a name, or type: cancel.",

@@ -644,6 +644,7 @@ RESTRICTED_QUESTIONS = (
     "云帆能源2024年纳税额是多少？",
     "青石材料2024年经营现金流是多少？",
     "湖光电子2024年研发费用是多少？",
+    "哪家公司2024年纳税额最高？",
 )
 SECRETS = frozenset(secret_sentences())
 

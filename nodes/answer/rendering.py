@@ -25,6 +25,7 @@ FixedText = Literal[
     "not_found",
     "nothing_checked",
     "no_facts_asked",
+    "unknown_company",
     "interrupted",
     "source_gone",
 ]
@@ -59,6 +60,10 @@ TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
     "nothing_checked": {
         "zh": "资料中没有可以直接回答这个问题的内容。",
         "en": "The documents hold nothing that answers this question directly.",
+    },
+    "unknown_company": {
+        "zh": "没有找到名为“{}”的公司，因此查不到它的指标。",
+        "en": 'There is no company called "{}" here, so its figures cannot be looked up.',
     },
     "no_facts_asked": {"zh": "没有可以查询的指标。", "en": "There is no figure to look up."},
     "interrupted": {
@@ -148,6 +153,80 @@ def render_facts(
     lines = [line for group in groups for line in _group_lines(group, kind, names, sources)]
     found = any(lookup["hit"] for lookup in lookups)
     return Rendered(kind if found else "not_found", "\n".join(lines), sources.citations if found else [])
+
+
+def unknown_companies(named: Sequence[str], language: Language) -> Rendered:
+    """What is said of companies that the directory does not hold, at most 40 characters of each name."""
+    lines = [TEXTS["unknown_company"][language].format(" ".join(name.split())[:40]) for name in named]
+    return Rendered("not_found", "\n".join(lines))
+
+
+def render_everyone(lookups: Sequence[FactLookup], *, names: Names) -> Rendered:
+    """All companies in order of a figure, the highest first; a not_found where none has it.
+
+    At most MOST_LISTED are listed, then the lowest; how many have no figure for this caller is said.
+    """
+    groups: dict[tuple[str, str], list[FactLookup]] = {}
+    for lookup in lookups:
+        groups.setdefault((lookup["metric"], lookup["period"]), []).append(lookup)
+    ordered = [_from_the_highest(group) for group in groups.values()]
+    listed = [_listed(hits) for hits in ordered]
+    shown = [
+        FactLookup(company=hit["company"], period=hit["period"], metric=hit["metric"], hit=hit)
+        for hits in listed
+        for hit in hits
+    ]
+    sources = _Sources(shown, names)
+    lines = [
+        line
+        for group, hits, some in zip(groups.values(), ordered, listed, strict=True)
+        for line in _standings(group, hits, some, names, sources)
+    ]
+    return Rendered("comparison" if shown else "not_found", "\n".join(lines), sources.citations)
+
+
+MOST_LISTED = 10
+
+
+def _from_the_highest(group: Sequence[FactLookup]) -> list[FactHit]:
+    """In the directory's order where units differ, and among equal values."""
+    hits = [lookup["hit"] for lookup in group if lookup["hit"]]
+    if len({hit["unit"] for hit in hits}) > 1:
+        return hits
+    return sorted(hits, key=lambda hit: Decimal(hit["value"]), reverse=True)
+
+
+def _listed(hits: Sequence[FactHit]) -> list[FactHit]:
+    return [*hits[:MOST_LISTED], *hits[-1:]] if len(hits) > MOST_LISTED else list(hits)
+
+
+def _standings(
+    group: Sequence[FactLookup],
+    hits: Sequence[FactHit],
+    listed: Sequence[FactHit],
+    names: Names,
+    sources: "_Sources",
+) -> list[str]:
+    language, any_one = names.language, group[0]
+    subject = {
+        "period": period_label(any_one["period"], language),
+        "metric": names.metrics.get(any_one["metric"], any_one["metric"]),
+        "found": len(hits),
+        "missing": len(group) - len(hits),
+    }
+    if not hits:
+        return [_SAY["nobody"][language].format(**subject)]
+    differ = len({hit["unit"] for hit in hits}) > 1
+    places = [*range(1, len(listed)), len(hits)]
+    lines = [f"{place}. {_line(hit, names, sources)}" for place, hit in zip(places, listed, strict=True)]
+    if len(listed) < len(hits):
+        lines.insert(-1, _SAY["left_out"][language].format(len(hits) - len(listed)))
+    return [
+        _SAY["listed" if differ else "from_the_highest"][language].format(**subject),
+        *lines,
+        *([_SAY["units_differ"][language]] if differ else []),
+        *([_SAY["without"][language].format(**subject)] if subject["missing"] else []),
+    ]
 
 
 def join_parts(parts: Sequence[tuple[str, str]], language: Language) -> str:
@@ -354,6 +433,19 @@ def _by_company_and_period(hits: Sequence[FactHit], names: Names) -> list[str]:
 
 
 _SAY: Mapping[str, Mapping[Language, str]] = {
+    "nobody": {
+        "zh": "没有找到任何公司{period}的{metric}。",
+        "en": "No company's {metric} in {period} was found.",
+    },
+    "from_the_highest": {
+        "zh": "{period}{metric}由高到低（有数据的 {found} 家公司）：",
+        "en": "Companies by {metric} in {period}, from the highest ({found} with a figure):",
+    },
+    "listed": {"zh": "{period}{metric}（有数据的 {found} 家公司）：",
+               "en": "Companies' {metric} in {period} ({found} with a figure):"},
+    "left_out": {"zh": "（此处略去 {} 家）", "en": "({} left out here)"},
+    "without": {"zh": "另有 {missing} 家公司没有可以查看的数据。",
+                "en": "Of {missing} more companies there is no figure to be seen."},
     "units_differ": {
         "zh": "各项单位不同，不作比较。",
         "en": "The units differ, so the values are not compared.",

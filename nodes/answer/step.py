@@ -17,8 +17,10 @@ from nodes.answer.rendering import (
     fixed_text,
     names_for,
     not_found,
+    render_everyone,
     render_facts,
     small_talk,
+    unknown_companies,
 )
 from nodes.contracts import (
     Answer,
@@ -166,23 +168,28 @@ class Answerer:
         intent, facts, evidence = state["intent"], state.get("facts") or [], state.get("evidence")
         narratives = _narrative_questions(intent, state["turn"])
         passages = evidence["passages"] if evidence and narratives else []
-        if not facts and not passages:
+        if not facts and not passages and not intent.get("unknown"):
             return _say(
                 Said("not_found", not_found(state["turn"]["standalone_question"], intent["language"])), door
             )
-        rendered = self._rendered(state, facts) if facts else None
+        rendered = self._rendered(state, facts) if facts or intent.get("unknown") else None
         if rendered and not narratives:
             return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
         return self._with_narrative(state, asker, door, rendered)
 
     def _rendered(self, state: AnswerReads, facts: list[FactLookup]) -> Rendered:
+        """What the facts say; then which companies nobody knows here."""
         intent = state["intent"]
         names = names_for(intent["language"], self.directory.companies(), self.directory.metrics())
-        return render_facts(
-            facts,
-            kind="comparison" if intent["kind"] == "comparison" else "fact",
-            names=names,
+        unknown = unknown_companies(intent.get("unknown", []), intent["language"])
+        if not facts:
+            return unknown
+        if intent.get("everyone"):
+            return render_everyone(facts, names=names)
+        told = render_facts(
+            facts, kind="comparison" if intent["kind"] == "comparison" else "fact", names=names
         )
+        return replace(told, text=f"{told.text}\n{unknown.text}".strip())
 
     def _with_narrative(
         self, state: AnswerReads, asker: Asker, door: Door, rendered: Rendered | None

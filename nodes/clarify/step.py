@@ -26,7 +26,7 @@ from nodes.contracts import (
 )
 from nodes.digest import decision_digest
 from nodes.naming import period_label
-from nodes.notices import PROMPTS, closed, ended, how_to_reply, notice, said
+from nodes.notices import PROMPTS, UNKNOWN_COMPANY, closed, ended, how_to_reply, notice, said
 from nodes.reading.intent import answers_itself
 from nodes.reading.references import needs_reference
 from nodes.reading.replies import command, match_option, ordinal
@@ -135,7 +135,7 @@ class Clarifier:
             "page": 1,
             "pages": max(1, -(-len(options) // PAGE_SIZE)),
             "asked": 1,
-            "prompt": PROMPTS[slot][intent["language"]],
+            "prompt": _prompt(slot, intent),
             "reply": None,
             "decision_digest": decision_digest(intent, asked=(slot, options)),
         }
@@ -206,6 +206,13 @@ class Clarifier:
 _FACT_SLOTS: tuple[Slot, ...] = ("company", "period", "metric")
 
 
+def _prompt(slot: Slot, intent: Intent) -> str:
+    unknown = intent.get("unknown")
+    if slot == "company" and unknown and intent["ambiguous"]:
+        return UNKNOWN_COMPANY[intent["language"]].format(unknown[0])
+    return PROMPTS[slot][intent["language"]]
+
+
 def _mention(turn: Turn, intent: Intent) -> str | None:
     """The words that lean on something unsaid, as the user wrote them."""
     found = needs_reference(
@@ -258,6 +265,7 @@ def _put(intent: Intent, slot: Slot, values: list[str]) -> None:
     if slot == "company":
         intent["companies"] = list(dict.fromkeys([*intent["companies"], *values]))
         intent["ambiguous"] = intent["ambiguous"][1:]
+        intent.pop("unknown", None)
         for sub in intent["sub_questions"]:
             sub["companies"] = sub["companies"] or values
     elif slot == "period":

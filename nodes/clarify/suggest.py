@@ -130,8 +130,12 @@ class Names:
             return metric_id
         return metric.name if self._language == "zh" else metric.english_name
 
-    def fact_question(self, companies: Sequence[str], periods: Sequence[str], metrics: Sequence[str]) -> str:
-        company = "、".join(map(self.company, companies))
+    def fact_question(
+        self, companies: Sequence[str] | None, periods: Sequence[str], metrics: Sequence[str]
+    ) -> str:
+        """`companies` None: all of them."""
+        everyone = "所有公司" if self._language == "zh" else "all companies"
+        company = everyone if companies is None else "、".join(map(self.company, companies))
         metric = "、".join(map(self.metric, metrics))
         if self._language == "zh":
             return f"{company}{'、'.join(period_label(period, 'zh') for period in periods)}的{metric}是多少？"
@@ -142,8 +146,9 @@ def reworded(text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent,
     """An explicit question: this text's own words and slots, completed from one past question."""
     before = read_intent(past["question"], past["at"])
     if before["metrics"] and (intent["metrics"] or intent["companies"] or intent["periods"]):
+        everyone = before.get("everyone", False) and not intent["companies"]
         return names.fact_question(
-            intent["companies"] or before["companies"],
+            None if everyone else intent["companies"] or before["companies"],
             periods_meant(text, intent, before, read_intent) or before["periods"],
             intent["metrics"] or before["metrics"],
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nodes.contracts import Company, CompanyDirectory
 from nodes.reading.folding import MASK, fold, has_chinese, is_edge, squeeze
+from nodes.reading.unknown_names import close_names
 
 __all__ = ["Ambiguity", "CompanyIndex", "CompanyMentions", "find_companies", "fold", "mask"]
 
@@ -41,10 +42,18 @@ class CompanyIndex:
                 owners = self._ids.get(name, ())
                 if company.company_id not in owners:
                     self._ids[name] = (*owners, company.company_id)
+        self.ids = tuple(dict.fromkeys(company for owners in self._ids.values() for company in owners))
         self._lengths: dict[str, list[int]] = {}
         for name in self._ids:
             self._lengths.setdefault(name[:2], []).append(len(name))
         self._lengths = {head: sorted(set(lengths), reverse=True) for head, lengths in self._lengths.items()}
+
+    def like(self, name: str) -> tuple[str, ...]:
+        """Companies with a name much like this one, the likest first, with and without its legal form."""
+        folded = squeeze(name)
+        names = [(known, owner) for known, owners in self._ids.items() for owner in owners]
+        forms = dict.fromkeys((folded, _LEGAL_FORM.sub("", folded)))
+        return tuple(dict.fromkeys(company for form in forms for company in close_names(form, names)))
 
     def find(self, text: str) -> CompanyMentions:
         """Names of a single character are never found: they are too common as words."""

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nodes.contracts import Metric
 from nodes.reading.companies import CompanyIndex, mask
 from nodes.reading.folding import MASK, has_chinese, squeeze
-from nodes.reading.metrics import find_metrics
+from nodes.reading.language import detect_language
+from nodes.reading.metrics import locate_metrics
 from nodes.reading.periods import find_periods, period_before, year_before
 from nodes.reading.references import needs_reference
+from nodes.reading.unknown_names import unknown_company
 
 AskedKind = Literal["fact", "comparison", "narrative"]
 
@@ -25,6 +27,11 @@ class Said:
     ambiguous: tuple[tuple[str, ...], ...]
     periods: tuple[str, ...]
     metrics: tuple[str, ...]
+    # A company named that the directory does not hold, as written, and companies of similar names.
+    unknown: str | None = None
+    like: tuple[str, ...] = ()
+    # No company is named because all are meant: `companies` are all of the directory.
+    everyone: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,20 +62,27 @@ class Reader:
         squeezed = squeeze(text)
         named = self.companies.find(squeezed)
         plain = mask(squeezed, named.spans)
-        return Said(
+        figures = locate_metrics(plain, self.metrics)
+        said = Said(
             text=text.strip(),
             plain=plain,
             companies=named.resolved,
             ambiguous=tuple(dict.fromkeys(ids for _, ids in named.ambiguous)),
             periods=tuple(find_periods(plain, received_at=self.received_at)),
-            metrics=tuple(find_metrics(plain, self.metrics)),
+            metrics=tuple(dict.fromkeys(metric for metric, _ in figures)),
         )
+        if said.names or not figures:
+            return said
+        if is_of_everyone(plain) and len(self.companies.ids) <= MOST_COMPARED:
+            return replace(said, companies=self.companies.ids, everyone=True)
+        unknown = unknown_company(text, plain, [span for _, span in figures])
+        return replace(said, unknown=unknown, like=self.companies.like(unknown)) if unknown else said
 
 
 def kind_of(said: Said) -> AskedKind:
     if _EXPLAINS.search(said.plain):
         return "narrative"
-    if _compares(said):
+    if said.everyone or _compares(said):
         return "comparison"
     return "fact" if _asks_for_figures(said) else "narrative"
 
@@ -87,9 +101,16 @@ def is_question(said: Said) -> bool:
     """Whether the text asks or requests something, rather than naming it ("创业补贴", "start-up subsidy")."""
     if _GIVES_NO_ANSWER.match(said.plain):
         return False
-    if has_chinese(said.plain):
+    if detect_language(said.text, plain=said.plain) == "zh" and has_chinese(said.plain):
         return _ASKS_ZH.search(said.plain) is not None
     return _ASKS_EN.search(said.plain) is not None and len(said.plain.split()) > 2
+
+
+def is_of_everyone(plain: str) -> bool:
+    """Whether all companies are meant: the highest of them, each of them, "which company has the most"."""
+    return _EACH.search(plain) is not None or (
+        _ANY_COMPANY.search(plain) is not None and _EXTREME.search(plain) is not None
+    )
 
 
 def is_out_of_scope(said: Said) -> bool:
@@ -164,6 +185,17 @@ _COMPARES = re.compile(
 )
 _WHICH_COMPANY = re.compile(
     r"哪[些一]?[个家]?(?:公司|企业|家)|谁的?|\bwhich (?:company|companies|firm|one)\b|\bwhose\b"
+)
+
+MOST_COMPARED = 200  # companies; of a larger directory, one has to be named
+_EACH = re.compile(
+    r"(?:所有|全部|各|每)(?:一?[家个])?(?:的)?(?:公司|企业)|各家"
+    r"|\b(?:all (?:of )?(?:the )?|every |each )(?:company|companies|firms?)\b"
+)
+_ANY_COMPANY = re.compile(r"哪[些一几]?[个家]|谁|公司|企业|\b(?:company|companies|firms?|who|which one)\b")
+_EXTREME = re.compile(
+    r"最[高低多少大小好差强弱]|第一|榜首|排[名行]|倒数|垫底|\b(?:highest|lowest|most|least|largest|biggest|smallest"
+    r"|greatest|best|worst|top|first|rank\w*)\b"
 )
 
 # --- facts ---

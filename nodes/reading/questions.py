@@ -68,10 +68,14 @@ def _completed(pieces: Sequence[Said]) -> list[Said]:
 
 
 def _filled(piece: Said, previous: Said) -> Said:
+    named = piece if piece.names or piece.unknown else previous
     return replace(
         piece,
-        companies=piece.companies if piece.names else previous.companies,
-        ambiguous=piece.ambiguous if piece.names else previous.ambiguous,
+        companies=named.companies,
+        ambiguous=named.ambiguous,
+        unknown=named.unknown,
+        like=named.like,
+        everyone=named.everyone,
         periods=piece.periods or previous.periods,
         metrics=piece.metrics or previous.metrics,
     )

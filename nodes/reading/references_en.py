@@ -158,9 +158,51 @@ _NOTHING_NAMED = re.compile(
     r"| info(?:rmation)?)?|go on|continue|(?:can|could) you (?:please )?(?:elaborate|clarify|explain(?: more"
     r"| further)?)"
     r"|elaborate|explain(?: more| further)?|for example|such as|like what|which ones?|which|be more specific"
-    r"|(?:how many|how much|which|what|any) [\w-]+|(?:give|show) me (?:an example|examples|more|details)"
+    r"|(?:how many|how much|which|what|any) [a-z'-]+|(?:give|show) me (?:an example|examples|more|details)"
     r"|an example"
     r"|can you give (?:me )?(?:an example|examples|more details))[?.! ]*$"
+)
+_ASK_ME = (
+    r"(?:(?:can|could|would|will) (?:you|we|i) (?:please |perhaps )?|please "
+    r"|i(?:'d| would) like (?:you )?to )*"
+)
+_DO = r"(?:do|does|can|could|should|must|may|would|will)"
+_SOMEONE = r"(?:i|we|one|you|people|someone|somebody|anyone|anybody)"
+# Verbs of procedure; without an object they do not say of what.
+_PROCEED = (
+    r"(?:appl(?:y|ies)|register|start|begin|proceed|enrol+|file|submit|pay|go|need|qualif(?:y|ies)|call"
+    r"|sign up|renew|appeal|claim|get|receive|expect|bring|contact|ask|turn to|talk to|do)"
+)
+_HOW = r"(?: (?:online|here|now|first|next|again|exactly|myself|ourselves|in person|by post|by mail|at all))*"
+_MORE = (
+    r"(?:(?:tell|show|give) me more|(?:say|tell|hear|know) (?:a (?:bit|little) )?more"
+    r"|be (?:a (?:bit|little) )?(?:more|less) \w+|(?:go|going) into (?:more |greater )?details?"
+    r"|give more details?"
+    r"|(?:explain|say|repeat) (?:this |that |it )?(?:again|more (?:clearly|simply)"
+    r"|in (?:more detail|other words|plain \w+|simpler (?:words|terms)))"
+    r"|elaborate(?: more| further)?|put it differently)"
+)
+_PROCEDURE = (
+    r"(?:how|where|when|what|who|whom|why)"
+    r"(?: (?:else|much|many|long|soon|often|documents?|forms?|papers?))?"
+    rf" (?:{_DO} {_SOMEONE} (?:have to |need to |get to )?|to ){_PROCEED}{_HOW}"
+    rf"|who (?:can|may|could|should|has to|does)? ?{_PROCEED}{_HOW}"
+    rf"|{_DO} {_SOMEONE} (?:have to |need to |still )?"
+    rf"(?:appl(?:y|ies)|register|qualify|proceed|enrol+|sign up|appeal|renew){_HOW}"
+    r"|(?:who(?: else)?|am i|are we) (?:is |are )?(?:eligible|entitled|exempt|responsible|in charge)"
+    r"|what happens(?: (?:next|then|now|afterwards|after that|otherwise))?"
+)
+_ALIKE = (
+    r"(?:(?:is|are) there |do you have |have you got )?(?:anything|something|any|others?|some|ones)"
+    r"(?: (?:other|others|ones?|more))? (?:similar|alike|comparable|like (?:that|this|it))"
+    r"|(?:are there )?similar ones"
+)
+_UNCLEAR = (
+    r"(?:sorry,? )?i (?:do not|don't|didn't|did not|can't|cannot) (?:\w+ )?(?:understand|follow|get it)"
+    r"|that(?:'s| is) not clear|in other words|explain again|in (?:short|more detail)"
+)
+_NO_OBJECT = re.compile(
+    rf"^{_POLITE}{_AND}?(?P<words>{_ASK_ME}{_MORE}|{_PROCEDURE}|{_ALIKE}|{_UNCLEAR})[?.! ]*$"
 )
 _RELATION = (
     r"(?:costs?|prices?|fees?|symptoms?|causes?|effects?|side effects|authors?|differences?|benefits?"
@@ -217,7 +259,7 @@ def _half(text: str, known: Known) -> Span | None:
 
 def _nothing_named(text: str, known: Known) -> Span | None:
     """Why? Tell me more. How many people? What are the symptoms? All these ask of something unsaid."""
-    found = _NOTHING_NAMED.match(text) or _BARE_RELATION.match(text)
+    found = _NOTHING_NAMED.match(text) or _BARE_RELATION.match(text) or _NO_OBJECT.match(text)
     return found.span("words") if found and not known.anything else None
 
 

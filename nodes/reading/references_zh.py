@@ -168,8 +168,9 @@ def _bare_ne(text: str, known: Known) -> Span | None:
 
 # --- a question of nothing: 需要什么材料, 为什么, 举个例子 ---
 
-_EMPTY_WORD = re.compile(
-    _any_of(
+_EMPTY_WORDS = frozenset(
+    re.findall(
+        r"\S+",
         """为什么 为何 什么时候 什么时间 什么 什么人 怎么样 怎么办 怎么 怎样 如何 哪里 哪儿 哪些 哪个 哪家
     哪种 哪项 哪 谁 多少钱 多少 多少人 多久 多长时间 多长 多大 多高 几个 几天 几年 几次 几种 几项 几个人
     何时 何处 是不是 能不能 可不可以 要不要 有没有 会不会 需不需要 是否 能否 可否 请问 请 麻烦 帮我 我们
@@ -182,18 +183,51 @@ _EMPTY_WORD = re.compile(
     优点 缺点 优势 劣势 区别 差别 不同 影响 原因 后果 结果 费用 价格 金额 比例 时间 期限 日期 周期 方式
     方法 渠道 入口 地点 地址 对象 范围 依据 例子 例外 例 举 个 种 些 项 条 点 次 天 钱 部分 方面 情况 问题
     内容 信息 细节 解释 说明 介绍 展开 总结 概括 列出 举例 继续 接着 重新 再说一遍 换 分别 一共 总共 之间
-    之后 以后 之前 超过 超出 逾期 到期"""
+    之后 以后 之前 超过 超出 逾期 到期 一点 一些 点儿 多 清楚 明白 懂 仔细 深入 简单 通俗 全面 完整 太
+    类似 相似 相近 同类 差不多 比如 例如 譬如 说法 来源 出处 负责 批 批下来 下来 拿 拿到 到手 办下来
+    网上 线上 线下 现场 当面 自己 本人 代办""",
     )
-    + r"|[,。;?!、\s]"
 )
-_EMPTY = re.compile(rf"(?:{_EMPTY_WORD.pattern})++")
-_REQUEST = re.compile(r"解释|说明|介绍|展开|总结|概括|列出|详细|举例|举个例|继续|接着|再说|更多|换")
+_EMPTY_WORD = re.compile(_any_of(" ".join(_EMPTY_WORDS)) + r"|[,。;?!、\s]")
+_EMPTY_MARK = frozenset(",。;?!、 ")
+_LONGEST_WORD = max(map(len, _EMPTY_WORDS))
+_MOST_CHARACTERS = 40  # a longer text of such words alone does not occur
+_REQUEST = re.compile(
+    r"解释|说明|介绍|展开|总结|概括|列出|详细|举例|举个例|继续|接着|再说|更多|换|具体|多[说讲]|清楚|仔细|深入"
+    r"|简单|通俗|类似|相似|同类|比如|例如|譬如|[不没](?:太|大|看|听|搞|弄|很|怎么)*(?:明白|懂|清楚)"
+)
+
+
+def _is_empty(text: str) -> bool:
+    """Whether such words alone make up the text, however they are cut: 怎么办理 is 怎么 and 办理."""
+    if len(text) > _MOST_CHARACTERS:
+        return False
+    reached = {0}
+    for start in range(len(text)):
+        if start in reached:
+            ends = range(start + 1, min(start + _LONGEST_WORD, len(text)) + 1)
+            reached |= {end for end in ends if text[start:end] in _EMPTY_WORDS}
+            reached |= {start + 1} if text[start] in _EMPTY_MARK else set()
+    return len(text) in reached
 
 
 def _nothing_named(text: str, known: Known) -> Span | None:
-    if known.anything or _EMPTY.fullmatch(text) is None:
+    if known.anything or not _is_empty(text):
         return None
     return (0, len(text.rstrip("?。! "))) if _ASKING.search(text) or _REQUEST.search(text) else None
+
+
+_ALIKE = re.compile(
+    rf"^{_OPENING}(?P<words>(?:那|还|也)*(?:有没有|有无|有|没有|能|推荐|介绍|看看)*(?:什么|哪些|一些|些|几个|更多)?"
+    rf"(?:其他|其它|别的|另外的?|(?:类似|相似|相近|同类|差不多)(?:这样|那样)?)的?{_GENERAL_NOUN}?)"
+    r"(?:[吗呢么吧没]|没有|可以(?:推荐|介绍)?)*[?。!]*$"
+)
+
+
+def _alike(text: str, known: Known) -> Span | None:
+    """类似的, 其他的 without saying than what."""
+    found = _ALIKE.match(text)
+    return found.span("words") if found and not known.anything else None
 
 
 # The first that finds something gives the mention, so what names the thing most plainly comes first.
@@ -206,5 +240,6 @@ FINDERS_ZH: tuple[Finder, ...] = (
     _also,
     _bare_ne,
     _which_of,
+    _alike,
     _nothing_named,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from graph.answer_question import answer_question
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
 from nodes.contracts import Caller, Prompt
-from nodes.reading.intent import detect_language
+from nodes.reading.language import detect_language
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.exits import open_retriever
 from scripts.eval.knowledge import RECEIVED_AT, store_of

@@ -14,7 +14,7 @@ from checkpoint.window import PastTurn, Window, WindowLimits, remember, restore
 from nodes.answer.providers import ExtractiveProvider, load_provider
 from nodes.clarify.suggest import MAX_SUGGESTIONS, Names, by_model, by_rule
 from nodes.contracts import Provider, Turn
-from nodes.reading.intent import detect_language
+from nodes.reading.language import detect_language
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.facts import Directory
 from scripts.eval.knowledge import RECEIVED_AT, reader_of, sample_store

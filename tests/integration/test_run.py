@@ -31,7 +31,8 @@ def scripted(assistant: Assistant, *replies: Reply | str) -> Assistant:
 def say(assistant: Assistant) -> Callable[..., TurnResult]:
     def call(text: str, on: Assistant = assistant, thread: str = "t", **more: Any) -> TurnResult:
         request = {"request_id": on.new_id(), "text": text, "received_at": on.clock()}
-        return last_result(stream_turn(on, request, thread_id=thread, caller=Caller(), **more))  # type: ignore[arg-type]
+        given = {"caller": Caller(), **more}
+        return last_result(stream_turn(on, request, thread_id=thread, **given))  # type: ignore[arg-type]
 
     return call
 
@@ -276,3 +277,39 @@ def test_passages_that_hold_no_answer_are_not_an_answer(assistant: Assistant, sa
     found = say(POLICY, scripted(assistant, "资料中没有可以直接回答这个问题的内容。"))
     assert found.answer is not None
     assert (found.answer["kind"], found.answer["citations"]) == ("not_found", [])
+
+
+def test_a_company_that_nobody_knows_is_not_found_by_its_name(say: Say) -> None:
+    found = say("华为2023年的营收是多少？")
+    assert (found.status, found.answer["kind"]) == ("completed", "not_found")  # type: ignore[index]
+    assert "没有找到名为“华为”的公司" in found.text
+    both = say("云帆科技2023年营收是多少？华为2022年净利润是多少？")
+    assert both.answer["kind"] == "fact"  # type: ignore[index]
+    assert "323,706.91万元" in both.text
+    assert "没有找到名为“华为”的公司" in both.text
+
+
+def test_all_companies_are_compared_over_what_the_caller_may_see(assistant: Assistant, say: Say) -> None:
+    auditor = Caller(user="a", groups=frozenset({"audit", "finance-bureau"}))
+    plain = say("哪家公司2024年纳税额最高？")
+    granted = say("哪家公司2024年纳税额最高？", caller=auditor)
+    for found in (plain, granted):
+        assert found.answer["kind"] == "comparison"  # type: ignore[index]
+        labels = [citation["label"] for citation in found.answer["citations"]]  # type: ignore[index]
+        assert labels == [f"C{at}" for at in range(1, len(labels) + 1)]
+        assert all(f"[{label}]" in found.text for label in labels)
+    hidden = {one["document_id"] for one in granted.answer["citations"]} - {  # type: ignore[index]
+        one["document_id"]
+        for one in plain.answer["citations"]  # type: ignore[index]
+    }
+    assert hidden
+    assert "云帆能源" in granted.text
+    assert "云帆能源" not in plain.text
+
+
+def test_what_was_asked_of_all_is_followed_up_of_all(assistant: Assistant, say: Say) -> None:
+    say("哪家公司2023年营收最高？")
+    say("那2022年呢？")
+    options = values(assistant)["suggestions"]["options"]
+    assert options[0]["value"] == "所有公司2022年的营业收入是多少？"
+    assert say("1").answer["kind"] == "comparison"  # type: ignore[index]

@@ -272,3 +272,21 @@ def test_the_digest_of_a_question_asked_back_names_slot_and_options() -> None:
         asked("云帆2023年营收")["clarification"]["decision_digest"]
         != asked("云帆2022年营收")["clarification"]["decision_digest"]
     )
+
+
+def test_a_company_that_nobody_knows_is_offered_by_its_likes() -> None:
+    state = asked("云凡能源2023年营收")
+    pending = state["clarification"]
+    assert pending["prompt"] == "没有找到名为“云凡能源”的公司。您问的是下面哪一家？"
+    assert [option["value"] for option in pending["options"]] == ["yunfan-1"]
+    done = reply(state, "1")
+    assert (done["intent"]["companies"], done["intent"]["needs"]) == (["yunfan-1"], [])
+    assert "unknown" not in done["intent"]
+
+
+def test_the_next_question_about_it_is_the_plain_one() -> None:
+    state = reply(asked("云凡能源的营收是多少"), "云帆能源")
+    assert (state["clarification"]["slot"], state["clarification"]["prompt"]) == (
+        "period",
+        "您问的是哪个期间？",
+    )

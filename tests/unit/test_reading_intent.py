@@ -3,7 +3,8 @@
 import pytest
 from reading_sample import INDEX, METRICS, RECEIVED_AT
 
-from nodes.reading.intent import answers_itself, detect_language, read_intent
+from nodes.reading.intent import answers_itself, read_intent
+from nodes.reading.language import detect_language
 
 YUNFAN = ["yf-tech", "yf-energy", "yf-logistics", "yf-pharma", "yf-food", "yf-build", "yf-media"]
 
@@ -47,8 +48,8 @@ QUESTIONS = [
     ("云帆科技2023年3月营收", "fact", ["yf-tech"], [], ["revenue"], ["period"]),
     ("云帆能源的净利润呢", "fact", ["yf-energy"], [], ["net_profit"], ["period"]),
     ("2023年营收", "fact", [], ["2023"], ["revenue"], ["company"]),
-    ("腾飞科技2023年营收", "fact", [], ["2023"], ["revenue"], ["company"]),
-    ("上海2099年营收999", "fact", [], ["2099"], ["revenue"], ["company"]),
+    ("腾飞科技2023年营收", "fact", [], ["2023"], ["revenue"], []),
+    ("上海2099年营收999", "fact", [], ["2099"], ["revenue"], []),
     ("第三季度营收", "fact", [], ["2025Q3"], ["revenue"], ["company"]),
     ("净利润是多少", "fact", [], [], ["net_profit"], ["company", "period"]),
     ("营业收入", "fact", [], [], ["revenue"], ["company", "period"]),
@@ -94,7 +95,7 @@ QUESTIONS = [
     ("云帆科技营收增长了多少", "comparison", ["yf-tech"], [], ["revenue"], ["period"]),
     ("比较云帆科技和云帆能源", "comparison", ["yf-tech", "yf-energy"], [], [], ["period", "metric"]),
     ("比较云帆科技和云帆能源2023年", "comparison", ["yf-tech", "yf-energy"], ["2023"], [], ["metric"]),
-    ("哪家公司2023年营收最高", "comparison", [], ["2023"], ["revenue"], ["company"]),
+    ("哪家公司2023年营收最高", "comparison", list(INDEX.ids), ["2023"], ["revenue"], []),
     # narrative
     ("创业补贴怎么申请？", "narrative", [], [], [], []),
     ("上传文件最大是多少？", "narrative", [], [], [], []),
@@ -385,7 +386,7 @@ def test_an_intent_that_does_not_say_whether_it_asks_counts_as_asking():
     ("text", "language"),
     [
         ("云帆科技", "zh"),
-        ("What is 云帆科技's revenue?", "zh"),
+        ("What is 云帆科技's revenue?", "en"),
         ("What is Yunfan?", "en"),
         ("2023", "en"),
         ("", "en"),
@@ -402,3 +403,57 @@ def test_the_time_of_asking_is_the_only_clock():
     at = {"companies": INDEX, "metrics": METRICS}
     assert read_intent(ask, received_at="2024-06-01T00:00:00+08:00", **at)["periods"] == ["2023"]
     assert read_intent(ask, received_at="2021-06-01T00:00:00+08:00", **at)["periods"] == ["2020"]
+
+
+def test_a_company_that_nobody_knows_is_no_missing_company():
+    found = read("华为2023年的营收是多少？")
+    assert (found["kind"], found["companies"], found["needs"]) == ("fact", [], [])
+    assert found["unknown"] == ["华为"]
+
+
+def test_a_name_much_like_a_company_is_asked_about():
+    found = read("云凡科技的营收是多少？")
+    assert (found["unknown"], found["ambiguous"]) == (["云凡科技"], [["yf-tech"]])
+    assert found["needs"] == ["company", "period"]
+
+
+def test_a_policy_question_knows_no_unknown_company():
+    assert "unknown" not in read("华为2023年的营收增长为什么放缓？")
+
+
+def test_of_several_questions_the_unknown_company_is_kept_apart():
+    found = read("云帆科技2023年营收是多少？华为2022年净利润是多少？")
+    assert found["unknown"] == ["华为"]
+    assert found["needs"] == []
+    assert [part["companies"] for part in found["sub_questions"]] == [["yf-tech"], []]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "哪家公司2023年营收最高",
+        "2023年营收最高的企业是哪家？",
+        "2023年谁的营收最低？",
+        "所有公司2023年的营收",
+        "各家2023年营收排名",
+        "which company had the highest revenue in 2023?",
+        "Compare all companies by revenue in 2023",
+        "Which firm had the lowest revenue in 2023?",
+    ],
+)
+def test_all_companies_are_compared_where_all_are_meant(text):
+    found = read(text)
+    assert (found["kind"], found["needs"], found["everyone"]) == ("comparison", [], True)
+    assert found["companies"] == list(INDEX.ids)
+
+
+@pytest.mark.parametrize(
+    "text", ["云帆科技2023年哪个季度营收最高", "2023年的营收最高是多少", "哪家公司的营收"]
+)
+def test_not_all_companies_are_meant(text):
+    assert "everyone" not in read(text)
+
+
+def test_of_very_many_companies_one_is_asked_for(monkeypatch):
+    monkeypatch.setattr("nodes.reading.kinds.MOST_COMPARED", len(INDEX.ids) - 1)
+    assert read("哪家公司2023年营收最高")["needs"] == ["company"]

@@ -320,3 +320,31 @@ def test_it_before_a_verb_is_no_dummy(text):
 )
 def test_it_before_a_judgement_is_a_dummy(text):
     assert mention(text) is None
+
+
+VAGUE = """具体一点 具体点 能具体一点吗 多说一些 再多说点 还有类似的吗 有没有类似的 有类似的政策吗
+还有其他补贴吗 怎么办理 怎么办理？ 讲清楚一点 没看懂 不太明白 换个说法 来源是哪里 谁负责 可以网上办理吗
+最多能拿多少 多久能批下来"""
+VAGUE_EN = """tell me more|Can you tell me more?|how do I apply|How can we register online?
+how to apply|who can apply|am I eligible|what do I need|what documents do I need
+can you be more specific?|anything similar?|are there similar ones|could you say more|go into detail
+how much can I get|I don't understand|explain again|what happens next|in other words?"""
+WHOLE = """怎么办理营业执照 创业补贴怎么办理 负责人变更怎么办理 类似案例怎么认定 具体金额以什么为准
+网上银行怎么开通 其他应收款是什么 简单随机抽样是什么"""
+WHOLE_EN = """how do I apply for a startup subsidy|who can apply for the loan
+what do I need to register a company|how much can I get for a patent|what happens if I pay late
+tell me more about the talent rent subsidy|how to pay taxes|do I need a permit|What is 一次性创业补贴?"""
+
+
+@pytest.mark.parametrize("text", [*VAGUE.split(), *VAGUE_EN.replace("\n", "|").split("|")])
+def test_a_text_that_names_nothing_leans_on_what_was_said(text):
+    assert needs_reference(text, companies_found=False)
+
+
+@pytest.mark.parametrize("text", [*WHOLE.split(), *WHOLE_EN.replace("\n", "|").split("|")])
+def test_the_same_words_with_a_thing_lean_on_nothing(text):
+    assert needs_reference(text, companies_found=False) is None
+
+
+def test_a_long_text_of_small_words_is_read_in_no_time():
+    assert needs_reference("怎么" * 2000, companies_found=False) is None

@@ -15,8 +15,10 @@ from nodes.answer.rendering import (
     names_for,
     not_found,
     period_label,
+    render_everyone,
     render_facts,
     small_talk,
+    unknown_companies,
 )
 from nodes.contracts import Company, FactLookup, Language, Metric, Passage
 
@@ -362,3 +364,52 @@ def test_labels_of_facts_count_in_the_order_of_their_use() -> None:
         ("C2", "c"),
         ("C3", "b"),
     ]
+
+
+def test_all_companies_stand_from_the_highest_with_those_without_a_figure_counted() -> None:
+    lookups = [
+        look("np", "2023", "revenue", "980.5", document="b"),
+        look("yt", "2023", "revenue", "1320", document="a"),
+        look("qh", "2023", "revenue"),
+    ]
+    made = render_everyone(lookups, names=names("zh"))
+    assert made.kind == "comparison"
+    assert made.text.splitlines() == [
+        "2023年营业收入由高到低（有数据的 2 家公司）：",
+        "1. 云湖科技有限公司 2023年：1,320万元[C1]",
+        "2. 南屏实业 2023年：980.5万元[C2]",
+        "另有 1 家公司没有可以查看的数据。",
+    ]
+    assert [(one["label"], one["document_id"]) for one in made.citations] == [("C1", "a"), ("C2", "b")]
+    english = render_everyone(lookups, names=names("en")).text
+    assert "from the highest (2 with a figure)" in english
+    assert "Of 1 more companies there is no figure" in english
+
+
+def test_of_many_companies_the_first_ten_and_the_last_are_listed() -> None:
+    lookups = [look(f"c{at}", "2023", "revenue", str(at)) for at in range(30)]
+    lines = render_everyone(lookups, names=names("zh")).text.splitlines()
+    assert lines[1].startswith("1. c29 ")
+    assert lines[10].startswith("10. c20 ")
+    assert lines[11] == "（此处略去 19 家）"
+    assert lines[12].startswith("30. c0 ")
+
+
+def test_all_companies_in_different_units_are_listed_and_not_ordered() -> None:
+    lookups = [look("np", "2023", "revenue", "1"), look("yt", "2023", "revenue", "2", "亿元")]
+    lines = render_everyone(lookups, names=names("zh")).text.splitlines()
+    assert lines[0] == "2023年营业收入（有数据的 2 家公司）："
+    assert lines[1].startswith("1. 南屏实业")
+    assert lines[-1] == "各项单位不同，不作比较。"
+
+
+def test_all_companies_without_a_figure_are_not_found() -> None:
+    made = render_everyone([look("np", "2023", "revenue")], names=names("zh"))
+    assert (made.kind, made.text, made.citations) == ("not_found", "没有找到任何公司2023年的营业收入。", [])
+
+
+def test_a_company_that_nobody_knows_is_said_by_name_and_cut() -> None:
+    made = unknown_companies(["华为", "长" * 99], "zh")
+    assert made.kind == "not_found"
+    assert made.text.splitlines()[0] == "没有找到名为“华为”的公司，因此查不到它的指标。"
+    assert made.text.count("长") == 40
