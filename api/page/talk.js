@@ -108,6 +108,8 @@ export class Talk {
     const [newest] = page.items;
     const isAnswered = open?.state === "running" && newest?.role === "ASSISTANT" && newest.requestId === open.requestId;
     this.showOpenTurn(isAnswered ? null : open);
+    const isExpired = !held.hasContext && page.items.length > 0 && !open;
+    if (isExpired) this.log.append(element("li", { className: "mark note" }, words.expired));
   }
 
   addPage({ items, nextCursor }) {
@@ -189,6 +191,7 @@ export class Talk {
   submit = async (text, label = text) => {
     if (this.isRunning || !text.trim()) return;
     closeChoices(this.log);
+    this.log.querySelector(".note")?.remove();
     this.log.append(mineEntry(label));
     this.empty.hidden = true;
     const body = { thread_id: this.thread, message: text, client_message_id: newId() };

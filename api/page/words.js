@@ -28,7 +28,7 @@ const WORDS = {
     options: (count) => `有 ${count} 个选项`,
     sources: (count) => `依据 ${count} 处`,
     openSource: (label, title) => `打开依据 ${label}：${title}`,
-    version: (version) => `版本 ${version}`, document: "文档",
+    version: (version) => `版本 ${version}`,
     standing: { superseded: "非现行版本", changed: "原文已变更" },
     standingNote: {
       superseded: "回答引用的版本不再现行，请以现行版本为准。", changed: "文档在回答之后有改动，以下是回答当时引用的原文。",
@@ -55,7 +55,7 @@ const WORDS = {
     panel: "步骤", openPanel: "查看步骤", closePanel: "关闭步骤",
     panelIntro: "历史只影响回答的措辞，不影响问题的含义、权限、检索和依据。",
     threadId: "对话标识", seesNow: "下一轮模型能看到的历史", turnsTitle: "各轮步骤", noSteps: "还没有步骤。", open: "未完成",
-    expired: "上下文已过期，只保留对话记录。",
+    expired: "上下文已过期，只保留对话记录；追问时请把问题说完整。",
     sees: (turns, bytes) => (turns ? `${turns} 轮，${bytes} 字节` : "没有历史"),
     omitted: (turns) => `省略了 ${turns} 轮`, cut: (bytes) => `截去 ${bytes} 字节`,
     reasons: {
@@ -66,7 +66,6 @@ const WORDS = {
     seen: "模型看到的历史", notSeen: "这一轮没有用到历史", showSeen: "显示历史内容",
     digest: "决策摘要", digestNote: "同样的问题、权限和知识得到同样的摘要，与历史无关",
     steps: "步骤", fork: "从这里另开对话", forkShort: "分支", took: (milliseconds) => `${milliseconds} 毫秒`,
-    status: "结果", inputKind: "输入",
     inputKinds: {
       new_question: "新问题", clarification_reply: "对追问的回复", retry: "重试", unfinished_turn_input: "未完成时的输入",
       unknown: "未知",
@@ -124,7 +123,7 @@ const WORDS = {
     options: (count) => `${count} options`,
     sources: (count) => (count === 1 ? "1 source" : `${count} sources`),
     openSource: (label, title) => `Open source ${label}: ${title}`,
-    version: (version) => `version ${version}`, document: "Document",
+    version: (version) => `version ${version}`,
     standing: { superseded: "Not in force", changed: "Changed since" },
     standingNote: {
       superseded: "The version that was quoted is no longer in force. Look for the current one.",
@@ -157,7 +156,7 @@ const WORDS = {
     panelIntro: "History may shape the words of an answer. It never shapes what a question means, whether it is "
       + "allowed, what is retrieved, or what counts as evidence.",
     threadId: "Conversation id", seesNow: "What a model would see next", turnsTitle: "Turn by turn",
-    noSteps: "No steps yet.", open: "unfinished", expired: "The context has expired; only the record is kept.",
+    noSteps: "No steps yet.", open: "unfinished", expired: "The context has expired and only the record is kept: please ask follow-ups in full.",
     sees: (turns, bytes) => (turns ? `${turns} ${turns === 1 ? "turn" : "turns"}, ${bytes} bytes` : "No history"),
     omitted: (turns) => `${turns} left out`, cut: (bytes) => `${bytes} bytes cut`,
     reasons: {
@@ -170,7 +169,6 @@ const WORDS = {
     digest: "Decision digest", digestNote: "Equal for the same question, permissions and knowledge, whatever the history",
     steps: "Steps", fork: "Go on from here in a new conversation", forkShort: "Fork",
     took: (milliseconds) => `${milliseconds} ms`,
-    status: "Ended", inputKind: "Input",
     inputKinds: {
       new_question: "new question", clarification_reply: "reply", retry: "retry",
       unfinished_turn_input: "input while unfinished", unknown: "unknown",

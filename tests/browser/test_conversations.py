@@ -143,6 +143,15 @@ def test_what_was_left_out_and_why(open_page: Open, door: Any) -> None:
     reader.see("省略了 2 轮 · 超过轮数上限", reader.page.locator("#panel-body"))
 
 
+def test_an_expired_context_is_told(open_page: Open, door: Any) -> None:
+    door.ask(FACT, "expired")
+    door.app.state.assistant.saver.delete_thread("expired")
+    reader = open_page(address=f"{door.address}/?thread=expired")
+    note = reader.see("上下文已过期")
+    reader.ask(FACT)
+    assert note.count() == 0
+
+
 def test_a_change_of_language_and_theme_is_kept(open_page: Open) -> None:
     reader = open_page()
     reader.ask(FACT)

@@ -1,5 +1,6 @@
 """Answers that are stopped, fail, are reloaded, watched from two tabs, or lose their connection."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -102,6 +103,24 @@ def test_a_reload_in_mid_answer_goes_on_with_it(open_page: Open, holding: Model)
     answer = reader.answered()
     assert answer.locator(".cite").count() > 0
     assert len(reader.said) == 2
+
+
+def test_an_answer_that_came_while_the_page_was_read_is_shown_once(open_page: Open) -> None:
+    """The open turn is read before the messages: what ran then may have been answered in between."""
+    reader = open_page()
+    reader.ask(FACT)
+
+    def still_running(route: Any) -> None:
+        held = route.fetch().json()
+        request_id = reader.page.evaluate(f"fetch('{route.request.url}/messages').then((it) => it.json())")
+        running = {"state": "running", "requestId": request_id["items"][-1]["requestId"]}
+        route.fulfill(json={**held, "open_turn": running})
+
+    reader.page.route(re.compile(r"/conversations/[-0-9a-f]{36}$"), still_running)
+    reader.page.reload()
+    reader.page.locator("#log .cite").first.wait_for()
+    assert len(reader.said) == 2
+    assert not reader.page.locator("#stop").is_visible()
 
 
 def test_a_reload_shows_the_pending_question_again(open_page: Open) -> None:
