@@ -33,6 +33,10 @@ class Patience:
     first_pause: float = 0.5
     longest_pause: float = 30.0
 
+    def pause_after(self, failures: int) -> float:
+        """Before a worker is started again, when so many before it could not start one after the other."""
+        return float(min(self.longest_pause, self.first_pause * 2 ** min(failures, 32)))
+
 
 @dataclass
 class Worker:
@@ -203,8 +207,8 @@ class Fleet:
         if self._outdated:
             self._outdated = []
             log.error("renewal_given_up")
-        pause = min(self.limits.longest_pause, self.limits.first_pause * 2**self._failures)
-        self._failures, self._not_before = self._failures + 1, time.monotonic() + pause
+        self._not_before = time.monotonic() + self.limits.pause_after(self._failures)
+        self._failures += 1
 
     def _end_the_silent(self) -> None:
         now = time.monotonic()

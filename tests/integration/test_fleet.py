@@ -19,7 +19,7 @@ import psutil
 import pytest
 import structlog
 
-from api.fleet import Fleet, Patience
+from api.fleet import Fleet, Patience, Worker
 
 WAIT_SECONDS = 20.0
 
@@ -38,7 +38,8 @@ WORKER = textwrap.dedent("""
             os.abort()
         if select.select([link], [], [], 0.05)[0]:
             while told("cling"):
-                time.sleep(1)
+                link.send(b"s")
+                time.sleep(0.05)
             sys.exit(0)
 """)
 
@@ -76,6 +77,7 @@ class Small:
     def run(self, *course: Callable[[], Any]) -> int:
         """Run it; meanwhile do one thing after the other, then end it with a signal."""
         fault: list[BaseException] = []
+        ended = threading.Event()
 
         def drive() -> None:
             try:
@@ -84,6 +86,10 @@ class Small:
             except BaseException as error:  # noqa: BLE001 - raised below, in the test's own thread
                 fault.append(error)
             os.kill(os.getpid(), signal.SIGTERM)
+            if not ended.wait(WAIT_SECONDS):
+                fault.append(AssertionError("the fleet did not end"))
+                for _, pid in self.started:
+                    psutil.Process(pid).kill()
 
         driver = threading.Thread(target=drive)
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come after the end
@@ -91,6 +97,7 @@ class Small:
         try:
             code = self.fleet.run()
         finally:
+            ended.set()
             driver.join()
             assert signal.signal(signal.SIGTERM, before) == signal.SIG_IGN
         if fault:
@@ -146,8 +153,21 @@ def test_a_worker_that_dies_is_replaced_in_its_slot(tmp_path: Path) -> None:
     assert small.said.index("end 1") < small.said.index("leaving")
 
 
-def test_a_replacement_that_cannot_start_is_tried_again_after_growing_pauses(tmp_path: Path) -> None:
+def test_pauses_grow_up_to_a_bound() -> None:
+    pauses = [Patience(first_pause=0.5, longest_pause=30.0).pause_after(n) for n in (0, 1, 2, 6, 10_000)]
+    assert pauses == [0.5, 1.0, 2.0, 30.0, 30.0]
+
+
+def test_a_replacement_that_cannot_start_is_tried_again_after_a_pause(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    class Noted(Patience):
+        def pause_after(self, failures: int) -> float:
+            asked.append(failures)
+            return 0.01
+
     small = Small(tmp_path)
+    small.fleet.limits = Noted()
     course = (
         small.ready,
         lambda: small.tell("fail1"),
@@ -158,6 +178,7 @@ def test_a_replacement_that_cannot_start_is_tried_again_after_growing_pauses(tmp
     )
     assert small.run(*course) == 0
     assert {slot for slot, _ in small.started[2:]} == {1}
+    assert asked[:2] == [0, 1]
 
 
 def test_a_silent_worker_is_killed_and_replaced(tmp_path: Path, logged: list[Any]) -> None:
@@ -217,6 +238,16 @@ def test_who_clings_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
     small = Small(tmp_path, drain=0.3)
     small.tell("cling1")
     assert small.run(small.ready) == 0
+
+
+def test_what_a_leaving_worker_says_buys_it_no_time(tmp_path: Path) -> None:
+    small = Small(tmp_path)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        leaving = Worker(1, object(), ours, heard=0.0, serves=True, leaving=True)  # type: ignore[arg-type]
+        theirs.send(b"s")
+        small.fleet._hear(leaving)
+        assert leaving.heard == 0.0
 
 
 def test_the_second_signal_waits_for_nobody(tmp_path: Path) -> None:

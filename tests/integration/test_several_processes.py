@@ -149,12 +149,14 @@ def survive_a_dead_worker(service: Service) -> None:
     for worker in (first, second, second):
         service.call("GET", "/version", to=worker)
     assert (counted(service, first), counted(service, second)) == (3.0, 3.0)
+    begin(service, "left in the middle", first)
     first.kill()
     until(lambda: len(service.lines("worker_serves")) == 3)
     assert counted(service) == 3.0
     assert measured(service, "workers") == 2.0
     assert measured(service, "turns_limit") == 32.0
-    assert measured(service, "http_requests_running") == 1.0  # the question itself
+    assert measured(service, "http_requests_running") == 1.0  # the question itself, and no dead one's
+    assert measured(service, "turns_running") == 0.0
     (folder,) = (service.home / "metrics").iterdir()
     assert len(list(folder.glob("*.db"))) == 6
 
