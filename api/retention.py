@@ -28,6 +28,7 @@ from checkpoint.conversations.store import ConversationStore, open_store
 from checkpoint.errors import CheckpointUnavailable
 from checkpoint.pruning import Keep, Pruned, Rule, prune_threads
 from checkpoint.wire import ask
+from graph.compose import open_saver
 from graph.settings import Settings
 from nodes.contracts import Caller
 
@@ -163,7 +164,7 @@ def _until_idle(saver: RedisContextSaver, deadline: float) -> None:
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[RedisContextSaver, ConversationStore]]:
     with (
-        RedisContextSaver(settings.context) as saver,
+        open_saver(settings) as saver,
         open_store(settings.conversations, now=lambda: datetime.now(UTC)) as store,
     ):
         yield saver, store

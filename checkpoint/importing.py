@@ -239,7 +239,7 @@ def sorted_writes(writes: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 @contextmanager
-def open_redis_stack(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
+def open_redis_stack(url: str, *, ttl_minutes: int | None = None) -> Iterator[BaseCheckpointSaver[Any]]:
     """The saver of langgraph-checkpoint-redis, which needs a server with RedisJSON and RediSearch.
 
     Raises ConfigError when the extra is not installed or the server lacks the modules, CheckpointUnavailable
@@ -257,7 +257,8 @@ def open_redis_stack(url: str) -> Iterator[BaseCheckpointSaver[Any]]:
     from redisvl.exceptions import RedisVLError  # type: ignore[import-not-found,unused-ignore]
 
     try:
-        with RedisSaver.from_conn_string(url) as saver:
+        ttl = None if ttl_minutes is None else {"default_ttl": ttl_minutes, "refresh_on_read": False}
+        with RedisSaver.from_conn_string(url, ttl=ttl) as saver:
             saver.setup()
             yield saver
     except (faults.ConnectionError, faults.TimeoutError) as fault:

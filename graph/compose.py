@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from checkpoint import RedisContextSaver
 from checkpoint.errors import CheckpointError
+from checkpoint.stack import open_stack_saver
 from checkpoint.window import Window, WindowLimits, restore
 from graph.build import Services, TurnGraph, build_graph
 from graph.routes import FollowUp
@@ -63,11 +64,18 @@ def open_assistant(settings: Settings, *, clock: Clock | None = None) -> Iterato
     clock = clock or shanghai_now
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
-        saver = stack.enter_context(RedisContextSaver(settings.context))
+        saver = stack.enter_context(open_saver(settings))
         watch_redis(saver.wire.client)
         services = make_services(settings, store, clock=clock)
         graph = build_graph(services, saver, caller_of_context)
         yield Assistant(graph, saver, services, store, settings, clock, random_id)
+
+
+def open_saver(settings: Settings) -> AbstractContextManager[RedisContextSaver]:
+    """The saver that CHECKPOINTER names. Raises CheckpointError here or on entering."""
+    if settings.checkpointer == "redis-stack":
+        return open_stack_saver(settings.context)
+    return RedisContextSaver(settings.context)
 
 
 def make_services(settings: Settings, store: KnowledgeStore, *, clock: Clock) -> Services:
@@ -239,7 +247,7 @@ def look_at(part: str, look: Callable[[], str]) -> Check:
 
 
 def _check_redis(settings: Settings) -> str:
-    with RedisContextSaver(settings.context) as saver:
+    with open_saver(settings) as saver:
         saver.wire.client.ping()
     where = "the server of REDIS_URL" if settings.context.url else "the embedded server"
     kept = (

@@ -48,6 +48,12 @@ class Settings(BaseModel):
     history_max_bytes: int = Field(
         6000, title="HISTORY_MAX_BYTES", ge=0, le=1_000_000, description="UTF-8 bytes those turns may fill."
     )
+    checkpointer: Literal["context", "redis-stack"] = Field(
+        "context",
+        title="CHECKPOINTER",
+        description="Who keeps the checkpoints: our saver (`context`), or langgraph-checkpoint-redis "
+        "(`redis-stack`, its extra, and a `REDIS_URL` with RedisJSON and RediSearch); see docs/saver.md.",
+    )
     follow_up: Literal["confirm", "off", "auto"] = Field(
         "confirm",
         title="FOLLOW_UP",

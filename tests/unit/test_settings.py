@@ -26,6 +26,7 @@ def test_an_empty_environment_is_enough() -> None:
         ("HISTORY_MAX_TURNS", "eight"),
         ("HISTORY_MAX_BYTES", "1e99"),
         ("FOLLOW_UP", "guess"),
+        ("CHECKPOINTER", "sqlite"),
         ("MAX_WORKERS", "0"),
         ("ON_DISCONNECT", "explode"),
         ("JWT_SECRET", "s" * 31),
