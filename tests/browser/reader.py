@@ -95,7 +95,8 @@ class Reader:
 
     def faults(self) -> list[str]:
         """axe-core's serious and critical findings, each with where it is."""
-        self.page.evaluate(AXE)
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE)
         found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         return [
             f"{each['id']}: {node['target']} {node['failureSummary']}"

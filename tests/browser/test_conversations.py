@@ -88,7 +88,7 @@ def test_earlier_messages_come_in_pages(open_page: Open, door: Any) -> None:
     reader.page.locator(".bubble").nth(24).wait_for()
     assert reader.said[0] != "你好0"
     reader.button("更早的消息").click()
-    reader.see("你好0")
+    reader.page.locator(".bubble").nth(25).wait_for()
     assert [text for text in reader.said if text.startswith("你好")] == [f"你好{n}" for n in range(26)]
 
 
