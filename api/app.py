@@ -46,7 +46,7 @@ from api.conversations import ConversationParts, conversations_router, delete_na
 from api.document import describe
 from api.edge import Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
-from api.identity import caller_of, check_bind, thread_of
+from api.identity import caller_of, thread_of
 from api.leases import LeaseKeeper
 from api.ledger import refusal_of
 from api.logs import log_as_json
@@ -456,12 +456,3 @@ def open_app(settings: Settings, *, worker: int | None = None) -> Iterator[FastA
     ):
         log_as_json(assistant.clock, worker=worker)
         yield create_app(assistant, store=store)
-
-
-def serve(
-    settings: Settings, host: str = "127.0.0.1", port: int = 8000, *, announce: Callable[[str], None] = print
-) -> None:
-    """Serve until a signal. Raises BindRefusedError where callers could not be told apart."""
-    check_bind(host, sign_in=settings.has_sign_in)
-    with open_app(settings) as app:
-        make_server(app, host, port, announce=announce).run()

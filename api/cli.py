@@ -142,8 +142,8 @@ def serve(
     ] = 1,
 ) -> None:
     """Serve the web page and the HTTP API."""
-    from api.app import serve as serve_alone
     from api.identity import check_bind
+    from api.service import serve as serve_alone
     from api.service import serve_with
     from graph.settings import load_settings
 
@@ -379,6 +379,8 @@ def doctor(as_json: AsJson = False) -> None:
 
 def _announce(address: str) -> None:
     print(address, flush=True)  # whoever waits for the address may read from a pipe
+    if err.is_terminal:
+        err.print("(open it in a browser; Ctrl-C ends the service · 用浏览器打开，Ctrl-C 结束)")
 
 
 def _print_data(value: dict[str, Any], *, as_json: bool) -> None:
@@ -420,6 +422,8 @@ def _progress() -> Iterator[Callable[[int, int, str], None]]:
     )
 
     def step(done: int, total: int, name: str) -> None:
+        if not err.is_terminal:
+            return  # it would leave an empty line there
         if not bar.tasks:
             bar.start()
             bar.add_task(name, total=total)

@@ -1,6 +1,8 @@
 """Whether the process lives, and whether it can answer: which part is down, and nothing secret."""
 
+import tomllib
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from api.leases import LeaseKeeper
@@ -16,10 +18,17 @@ PACKAGE = "business-assistant"
 
 
 def version_of_package() -> str:
-    """As installed; a source tree that was never installed has none."""
+    """As installed, else as the source tree says that we run from."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
+        return version_of_source(Path(__file__).parents[1] / "pyproject.toml")
+
+
+def version_of_source(project: Path) -> str:
+    try:
+        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    except (OSError, KeyError, tomllib.TOMLDecodeError):
         return "0+unknown"
 
 

@@ -1,4 +1,4 @@
-"""The service in several processes: what is done once, what they share, and what each of them is.
+"""The service in one process or in several: what is done once, what they share, and what each of them is.
 
 `make_app` is a factory for any ASGI server: `uvicorn --factory api.service:make_app`.
 """
@@ -55,10 +55,21 @@ def make_app() -> FastAPI:
     return app
 
 
+def serve(settings: Settings, host: str, port: int, *, announce: Announce = print) -> None:
+    """Serve from this process until a signal.
+
+    Raises BindRefusedError where callers could not be told apart, and SettingsError for an address that
+    cannot be listened on.
+    """
+    check_bind(host, sign_in=settings.has_sign_in)
+    with listening(host, port) as door, open_app(settings) as app:
+        make_server(app, host, port, announce=announce).run(sockets=[door])
+
+
 def serve_with(settings: Settings, host: str, port: int, workers: int, *, announce: Announce = print) -> int:
     """Serve from several processes until a signal -> exit code. What is done once is done here.
 
-    Raises BindRefusedError, and SettingsError for an address that cannot be listened on.
+    Raises as `serve` does.
     """
     check_bind(host, sign_in=settings.has_sign_in)
     with (

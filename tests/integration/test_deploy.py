@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,12 @@ def test_the_image_holds_all_that_a_question_needs(image: Path, tmp_path: Path) 
     )
     assert asked.returncode == 0, asked.stderr
     assert asked.stdout.startswith("云帆科技股份有限公司2023年营业收入为323,706.91万元[C1]。")
+
+
+def test_the_image_knows_its_version(image: Path) -> None:
+    program = "from api.health import version_of_package; print(version_of_package())"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert in_image(image, "python", "-P", "-c", program).stdout.strip() == project["version"]
 
 
 def test_the_image_refuses_to_serve_strangers_without_sign_in(image: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from processes import (
 )
 
 from api.identity import BindRefusedError
-from api.service import listening, serve_with
+from api.service import listening, serve, serve_with
 from graph.settings import Settings, SettingsError
 
 
@@ -230,12 +230,22 @@ def test_what_cannot_start_is_told_with_its_code(home: Path) -> None:
     assert "Traceback" not in said
 
 
+def alone(settings: Settings, host: str, port: int) -> None:
+    serve(settings, host, port)
+
+
+def several(settings: Settings, host: str, port: int) -> None:
+    serve_with(settings, host, port, 2)
+
+
+@pytest.mark.parametrize("start", [alone, several])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])  # noqa: S104 - it must be refused
-def test_the_bind_is_checked_for_several_workers_too(settings: Settings, host: str) -> None:
+def test_who_cannot_be_told_apart_is_not_listened_to(settings: Settings, host: str, start: Any) -> None:
     with pytest.raises(BindRefusedError):
-        serve_with(settings, host, 0, 2)
+        start(settings, host, 0)
 
 
-def test_a_taken_port_is_said(settings: Settings) -> None:
-    with listening("127.0.0.1", 0) as taken, pytest.raises(SettingsError, match="choose others"):
-        serve_with(settings, "127.0.0.1", taken.getsockname()[1], 2)
+@pytest.mark.parametrize("start", [alone, several])
+def test_a_taken_port_is_said(settings: Settings, start: Any) -> None:
+    with listening("127.0.0.1", 0) as taken, pytest.raises(SettingsError, match="--port"):
+        start(settings, "127.0.0.1", taken.getsockname()[1])
