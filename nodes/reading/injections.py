@@ -5,6 +5,8 @@ Questions about what people may ignore ("企业可以忽略以上要求吗") are
 
 import re
 
+from nodes.reading import takeovers
+
 
 def tries_to_take_over(text: str) -> bool:
     """For squeezed text."""
@@ -316,5 +318,5 @@ _LEAK_EN = (
     r"|is written) before (?:this|my)(?: first)? "
     r"(?:message|question|conversation)\b",
 )
-_FAMILIES = (_ZH, _ROLES_ZH, _FREED_ZH, _LEAK_ZH, _EN, _ROLES_EN, _FREED_EN, _LEAK_EN)
+_FAMILIES = (_ZH, _ROLES_ZH, _FREED_ZH, _LEAK_ZH, _EN, _ROLES_EN, _FREED_EN, _LEAK_EN, *takeovers.FAMILIES)
 _PATTERNS = tuple(re.compile(pattern) for family in _FAMILIES for pattern in family)
