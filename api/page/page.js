@@ -3,11 +3,11 @@
 import * as server from "./server.js";
 import { askText, confirmBox } from "./dialogs.js";
 import { Panel } from "./panel.js";
-import { icon } from "./render.js";
+import { button, element, icon } from "./render.js";
 import { Shelf } from "./shelf.js";
 import { askSignIn, withSignIn } from "./signin.js";
 import { Talk } from "./talk.js";
-import { chooseLanguage, language, preferredLanguage, problemText, words } from "./words.js";
+import { chooseLanguage, language, failureText, preferredLanguage, words } from "./words.js";
 
 const WIDE = { shelf: matchMedia("(min-width: 52rem)"), panel: matchMedia("(min-width: 75rem)") };
 const LONG_AWAY_MILLISECONDS = 20_000;
@@ -35,10 +35,7 @@ const talk = new Talk({
 function openThread(thread) {
   keepDraft();
   restoreDraft(thread);
-  return talk.open(thread).catch((error) => {
-    if (!server.isExpected(error)) throw error;
-    tell(error instanceof server.Problem ? problemText(error) : words.lostForNow);
-  });
+  return talk.open(thread);
 }
 
 function beginThread() {
@@ -50,14 +47,16 @@ function beginThread() {
 }
 
 async function noteChange(what, text) {
-  if (what === "told") return tell(text);
+  if (what === "told") {
+    tell(text);
+    return;
+  }
   if (what === "started" || what === "ended") {
     others.postMessage({ thread: talk.thread });
     await learnConversation();
   }
   showOpened(what === "begun");
   if (isOpenSide("panel")) panel.show(talk.thread);
-  return undefined;
 }
 
 // A new conversation has an id and a title from its first question on, and an archived one is back.
@@ -100,8 +99,8 @@ function restoreDraft(thread) {
   fitMessage();
 }
 
+// Where the browser does not fit the box to its text by itself (`field-sizing`).
 function fitMessage() {
-  // A rule of a style sheet cannot know the text's height; the property is set, no style attribute parsed.
   message.rows = Math.min(8, Math.max(1, message.value.split("\n").length + Math.floor(message.value.length / 60)));
 }
 
@@ -114,7 +113,7 @@ async function act(call, told) {
     return result ?? true;
   } catch (error) {
     if (!server.isExpected(error)) throw error;
-    tell(error instanceof server.Problem ? problemText(error) : words.lostForNow);
+    tell(failureText(error));
     return null;
   }
 }
@@ -154,9 +153,7 @@ function changeHeld(held) {
 async function saveExport(format) {
   const exported = await act(() => server.exportConversation(talk.held.id, format), words.exported);
   if (!exported) return;
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(exported.blob);
-  link.download = exported.name;
+  const link = element("a", { href: URL.createObjectURL(exported.blob), download: exported.name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
@@ -223,7 +220,6 @@ byId("veil").addEventListener("click", () => ["shelf", "panel"].forEach((name) =
 function setLanguage(chosen) {
   chooseLanguage(chosen);
   byId("language").value = language;
-  byId("examples").replaceChildren();
   showExamples();
   showOpened();
   shelf.load();
@@ -246,18 +242,11 @@ async function learnKnowledge() {
 function showExamples() {
   byId("sample").hidden = !isSample;
   const examples = isSample ? words.examples : [];
-  byId("examples").replaceChildren(...examples.map((text) => {
-    const item = document.createElement("li");
-    const ask = document.createElement("button");
-    ask.type = "button";
-    ask.textContent = text;
-    ask.addEventListener("click", () => {
-      message.focus();
-      talk.submit(text);
-    });
-    item.append(ask);
-    return item;
-  }));
+  const ask = (text) => {
+    message.focus();
+    talk.submit(text);
+  };
+  byId("examples").replaceChildren(...examples.map((text) => element("li", {}, button(text, () => ask(text)))));
 }
 
 function showSignIn() {
@@ -298,7 +287,7 @@ byId("stop").addEventListener("click", () => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open], [popover]:popover-open")) return;
+  if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open], :popover-open")) return;
   const over = ["shelf", "panel"].find((name) => isOpenSide(name) && !WIDE[name].matches);
   if (over) closeSide(over);
   else talk.stop();

@@ -2,7 +2,7 @@
 
 import * as server from "./server.js";
 import { button, copyButton, element } from "./render.js";
-import { language, problemText, words } from "./words.js";
+import { failureText, language, words } from "./words.js";
 import { withSignIn } from "./signin.js";
 
 export class Panel {
@@ -29,7 +29,7 @@ export class Panel {
       return [intro, this.identity(thread), this.now(view), ...this.turns(thread, steps)];
     } catch (error) {
       if (!server.isExpected(error)) throw error;
-      const text = error.status === 404 ? words.noSteps : error instanceof server.Problem ? problemText(error) : words.lostForNow;
+      const text = error.status === 404 ? words.noSteps : failureText(error);
       return [intro, element("p", { className: "mark" }, text)];
     }
   }

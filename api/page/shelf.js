@@ -2,7 +2,7 @@
 
 import * as server from "./server.js";
 import { button, element, langOf } from "./render.js";
-import { problemText, words } from "./words.js";
+import { failureText, words } from "./words.js";
 import { askSignIn, withSignIn } from "./signin.js";
 
 export class Shelf {
@@ -79,7 +79,7 @@ export class Shelf {
   }
 
   showProblem(error) {
-    const text = error instanceof server.Problem ? problemText(error) : words.lostForNow;
+    const text = failureText(error);
     const again =
       error.status === 401
         ? button(words.signIn, async () => (await askSignIn()) && this.load())

@@ -6,7 +6,7 @@ import {
   theirsEntry,
 } from "./entries.js";
 import { button, element, langOf, renderText } from "./render.js";
-import { problemText, said, words } from "./words.js";
+import { failureText, problemText, said, words } from "./words.js";
 import { askSignIn, withSignIn } from "./signin.js";
 
 const NEAR_PIXELS = 80;
@@ -63,7 +63,19 @@ export class Talk {
     this.held = null;
     this.clear();
     this.empty.hidden = true;
-    await this.load(opening);
+    try {
+      await this.load(opening);
+    } catch (error) {
+      if (!server.isExpected(error)) throw error;
+      if (opening === this.opening) this.showUnopened(error);
+    }
+  }
+
+  showUnopened(error) {
+    const theirs = this.addTheirs();
+    addMark(theirs, failureText(error), true);
+    showChoices(theirs, [[words.retry, () => this.open(this.thread), "primary"]]);
+    this.progress.textContent = failureText(error);
   }
 
   // What happened elsewhere; where nothing did, what is open stays open.
@@ -337,8 +349,8 @@ export class Talk {
     const { theirs } = run;
     const asked = done.clarification;
     const parts = [done.notice, done.answer?.text, asked?.prompt].filter(Boolean);
-    const text = [...new Set(parts)].join("\n\n") || (done.answer ? "" : done.partial_text || (asked ? "" : done.text)) || run.shown;
-    showAnswer(theirs, text || "", done.answer?.citations);
+    const text = [...new Set(parts)].join("\n\n") || done.partial_text || done.text || run.shown;
+    showAnswer(theirs, text, done.answer?.citations);
     this.addMarks(theirs, done, text);
     if (asked) showClarification(theirs, asked, this.submit);
     else if (isUnfinished(done)) showRetry(theirs, this.submit);
@@ -373,7 +385,7 @@ export class Talk {
     const again = () => this.sendAgain(run);
     if (error.status === 401) choices.push([words.signIn, async () => (await askSignIn()) && again(), "primary"]);
     else if (body && error.retryable) choices.push([words.resend, again, "primary"]);
-    if (error.code === "thread_busy") choices.push([words.look, () => this.open(this.thread).catch(() => {})]);
+    if (error.code === "thread_busy") choices.push([words.look, () => this.open(this.thread)]);
     if (choices.length) showChoices(theirs, choices);
   }
 
@@ -413,7 +425,7 @@ export class Talk {
       return (await withSignIn(call)) ?? true;
     } catch (error) {
       if (!server.isExpected(error)) throw error;
-      this.progress.textContent = error instanceof server.Problem ? problemText(error) : words.lostForNow;
+      this.progress.textContent = failureText(error);
       this.onChange("told", this.progress.textContent);
       return null;
     }

@@ -81,6 +81,7 @@ const WORDS = {
       too_many_connections: "现在连接太多，请稍后再试。",
       store_unavailable: "对话存储暂时连不上，请稍后再试。", database_unavailable: "对话数据库暂时连不上，请稍后再试。",
       database_read_only: "对话数据库暂时不可写，请稍后再试。", database_full: "对话数据库空间已满，请联系管理员。",
+      database_of_another_release: "服务正在升级，请稍后再试。",
       sign_in_unavailable: "登录服务暂时不可用，请稍后再试。", shutting_down: "服务正在重启，请稍后再试。",
       invalid_text: "内容需为 1 到 4000 个字符。", body_too_large: "内容太长。", message_id_reused: "这条消息已经发送过，请重新输入。",
       run_vanished: "处理这个问题的进程已不在，请重新发送。", lease_lost: "对话在处理中被删除或接管。",
@@ -190,6 +191,7 @@ const WORDS = {
       database_unavailable: "The conversation database cannot be reached. Please try again shortly.",
       database_read_only: "The conversation database cannot be written now. Please try again later.",
       database_full: "The conversation database is full. Please tell its administrator.",
+      database_of_another_release: "The service is being upgraded. Please try again later.",
       sign_in_unavailable: "Signing in is not possible right now. Please try again shortly.",
       shutting_down: "The service is restarting. Please try again shortly.",
       invalid_text: "A message has 1 to 4,000 characters.", body_too_large: "This is too long.",
@@ -243,6 +245,11 @@ export function chooseLanguage(chosen) {
 export function said(text) {
   const name = COMMAND_NAMES.get(text.trim());
   return name ? words.commands[name] : text;
+}
+
+// Why a call did not succeed, as server.js throws it.
+export function failureText(error) {
+  return "status" in error ? problemText(error) : words.lostForNow;
 }
 
 export function problemText(problem) {

@@ -1,6 +1,7 @@
 """The list of conversations, the steps of one, and what is done to them."""
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -141,6 +142,18 @@ def test_what_was_left_out_and_why(open_page: Open, door: Any) -> None:
     reader = open_page(address=f"{door.address}/?thread=many")
     reader.page.locator("#open-panel").click()
     reader.see("省略了 2 轮 · 超过轮数上限", reader.page.locator("#panel-body"))
+
+
+def test_a_conversation_that_cannot_be_opened_says_why(open_page: Open) -> None:
+    reader = open_page()
+    reader.ask(FACT)
+    reader.page.locator("#new-thread").click()
+    reader.page.route(re.compile("/messages"), lambda route: route.abort())
+    reader.page.locator("#conversations").get_by_role("button", name=FACT, exact=True).first.click()
+    reader.see("连接不上服务", reader.last)
+    reader.page.unroute_all()
+    reader.button("重试", reader.last).click()
+    reader.page.locator("#log .cite").first.wait_for()
 
 
 def test_an_expired_context_is_told(open_page: Open, door: Any) -> None:
