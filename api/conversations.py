@@ -518,7 +518,8 @@ def delete_conversation(parts: ConversationParts, caller: Caller, conversation_i
     """End its running turn, erase its thread, hide it at once. Repeated, the same receipt.
 
     The thread goes first and stays held until the row is hidden: cut off anywhere, nothing is left in Redis
-    that a newer conversation of the same name would find.
+    that a newer conversation of the same name would find. Where the row cannot be hidden, as in a read-only
+    database, the thread stays too.
     """
     owner = owner_of(caller)
     hide = partial(parts.store.delete, owner, conversation_id)
@@ -527,6 +528,7 @@ def delete_conversation(parts: ConversationParts, caller: Caller, conversation_i
     except ConversationNotFoundError:
         receipt = hide()  # deleted before, or never there
     else:
+        parts.store.rehearse_delete(owner, conversation_id)
         receipt = _erase_and(parts, parts.thread_of(caller, held), hide)
     return DeletionReceipt(
         receipt_id=str(receipt.receipt_id),

@@ -23,6 +23,7 @@ from checkpoint.conversations.errors import (
     NameTakenError,
     StoreFullError,
     StoreReadOnlyError,
+    StoreRevisionError,
     UnsettledError,
 )
 from checkpoint.conversations.repair import Ended, repair, settle
@@ -43,6 +44,7 @@ REFUSALS: tuple[tuple[type[ConversationStoreError], str], ...] = (
     (BadCursorError, "invalid_cursor"),
     (StoreReadOnlyError, "database_read_only"),
     (StoreFullError, "database_full"),
+    (StoreRevisionError, "database_of_another_release"),
 )
 
 

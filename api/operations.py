@@ -28,7 +28,7 @@ TAGS: Mapping[str, str] = {
     "operation": "Whether the service lives and what it does. No caller is needed.",
 }
 
-_DATABASE = ("database_unavailable", "database_read_only", "database_full")
+_DATABASE = (*("database_unavailable", "database_read_only", "database_full", "database_of_another_release"),)
 _WORKER = ("pool_full", "caller_limit")
 _OF_FORK = {
     name: {"thread_id": "$response.body#/thread_id"}

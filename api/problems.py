@@ -93,6 +93,13 @@ PROBLEMS: dict[str, Kind] = {
     "database_full": Kind(
         503, "Database full", "The conversation database has no room left; try again later.", True, 30
     ),
+    "database_of_another_release": Kind(
+        503,
+        "Database of another release",
+        "The conversation database belongs to another release; its operator has to bring both together.",
+        True,
+        30,
+    ),
     "sign_in_unavailable": Kind(
         503,
         "Sign-in unavailable",

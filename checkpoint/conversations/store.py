@@ -1,7 +1,7 @@
 """Conversations and messages in SQL: every read and write names its owner, and is one transaction."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
@@ -245,6 +245,16 @@ class ConversationStore:
             messages=messages,
         )
 
+    def rehearse_delete(self, owner: Owner, conversation_id: UUID) -> None:
+        """Raise what `delete` would raise now, and change nothing.
+
+        For what is done outside before the row is hidden, which nothing could bring back.
+        """
+        with suppress(_RehearsedError), self.database.write("deleting a conversation") as connection:
+            saving.touch(connection, owner, conversation_id, self.now(), status="DELETED")
+            self._record(connection, owner, "delete", conversation_id, None)
+            raise _RehearsedError
+
     def record(
         self,
         owner: Owner,
@@ -277,6 +287,10 @@ class ConversationStore:
             "detail": None if detail is None else dict(detail),
         }
         connection.execute(insert(audit), row)
+
+
+class _RehearsedError(Exception):
+    """Ends a transaction that was only tried."""
 
 
 @contextmanager
