@@ -220,7 +220,7 @@ def seats_key(name: str, prefix: str = DEFAULT_PREFIX) -> str:
     return f"business-assistant:caller:v1:{{{context_key(prefix, name)}}}"
 
 
-@dataclass
+@dataclass(eq=False)
 class Lease:
     """A held lease. `token` goes to the saver with every write; `request_id` is the claim's own when
     the request was started before and died.
@@ -286,6 +286,7 @@ class LeaseKeeper:
         scripts = (_TAKE, _RENEW, _RELEASE, _STOP, _SIT)
         self._scripts = {text: client.register_script(text) for text in scripts}
         self._held: dict[str, Lease] = {}
+        self._unreleased: dict[Lease, float] = {}  # and when each has lapsed, on the monotonic clock
         self._guard = threading.Lock()
         self._closed = threading.Event()
         self._renewer: threading.Thread | None = None
@@ -306,7 +307,8 @@ class LeaseKeeper:
         thread.
 
         Raises ThreadBusyError, ClaimedError, CallerLimitError or CheckpointUnavailable before the block
-        starts. The release at the end never raises: what could not be released lapses by itself.
+        starts. The release at the end never raises: what could not be released is tried again at every tick,
+        until it has lapsed by itself.
         """
         lease = self._take(thread_id, request_id, claim)
         lease.on_stop, lease.on_lost, lease.on_tick = on_stop, on_lost, on_tick
@@ -317,10 +319,7 @@ class LeaseKeeper:
             yield lease
         finally:
             self._unwatch(lease)
-            with suppress(CheckpointUnavailable):
-                self._release(lease)
-            with suppress(CheckpointUnavailable):
-                self._stand_up(lease)
+            self._let_go(lease)
 
     def look_up(self, thread_id: str, request_id: str, claim: Claim) -> None:
         """Raise ClaimedError when the claim is known; take nothing."""
@@ -403,6 +402,26 @@ class LeaseKeeper:
             raise ClaimedError(state, reply[1].decode(), reply[2] if len(reply) > 2 else None)
         return state, reply[1].decode() if len(reply) > 1 else ""
 
+    def _let_go(self, lease: Lease) -> None:
+        try:
+            self._release(lease)
+            self._stand_up(lease)
+        except CheckpointUnavailable:
+            with self._guard:
+                self._unreleased[lease] = time.monotonic() + self._lease_ms / 1000
+
+    def _let_go_again(self) -> None:
+        """Free what a store that was away could not, so that its threads are not busy once it is back."""
+        with self._guard:
+            waiting, self._unreleased = self._unreleased, {}
+        for lease, lapses in waiting.items():
+            if time.monotonic() < lapses:
+                self._let_go(lease)
+                with self._guard:
+                    if lease in self._unreleased:  # still away
+                        self._unreleased |= {**waiting, lease: lapses}
+                        return
+
     def _release(self, lease: Lease) -> None:
         claim = lease.claim.field if lease.claim else ""
         keys = [lease.keys.lease, lease.keys.once, lease.keys.stop]
@@ -430,6 +449,7 @@ class LeaseKeeper:
                 self._guarded(lease.on_tick)
             for lease in held:
                 self._guarded(partial(self._renew, lease))
+            self._guarded(self._let_go_again)
 
     def _guarded(self, work: Callable[[], None] | None) -> None:
         """One lease's fault must not end the renewing of all others."""

@@ -367,7 +367,7 @@ class Desk:
         except ConversationStoreError as error:
             refusal, ending = error, run.error(refusal_of(error).code)
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
-            refusal = error
+            refusal = Refusal("internal_error")
             log_fault("worker_fault", run.request_id, error)
         finally:
             self._finish(run, slot, ending, refusal)

@@ -14,6 +14,7 @@ from door import (
     open_door,
     read_rest,
     read_until,
+    result_for,
     stand_in,
     until,
 )
@@ -398,3 +399,67 @@ def test_a_killed_workers_record_is_closed_once_its_lease_is_gone(
         (record,) = door.records()
     assert record["finished_at"].endswith("+08:00")
     assert record["duration_ms"] is None
+
+
+@pytest.mark.parametrize("damage", [b"no json", b"[1]", b"{}", b'{"status": "running"}', b"[" * 100_000])
+def test_a_damaged_record_keeps_no_other_from_being_closed(
+    saver: RedisContextSaver, script: Script, redis_client: Any, damage: bytes
+) -> None:
+    from api import records
+
+    times = ("2026-01-31T08:00:00.000+08:00", "2026-01-31T08:00:00.001+08:00")
+    for number in range(4):
+        saver.put_request(records.running(records.Started(f"r{number}", f"t{number}", "问", *times)))
+    key = context_key("business-assistant:context:v1:", "t1")
+    redis_client.hset(key, b'["request","v1","r1"]', damage)
+    with open_door(stand_in(saver), run_turn=script) as door:
+        for number in (0, 2, 3):
+            until(lambda name=f"t{number}": door.records(name)[0]["status"] == "incomplete")
+    assert redis_client.hget(key, b'["request","v1","r1"]') == damage
+
+
+class TestEveryStreamEnds:
+    """One terminal event, whatever of ours fails on the way to it."""
+
+    def test_an_outcome_that_cannot_be_told(self, saver: RedisContextSaver) -> None:
+        def run(*_: Any, **__: Any) -> Any:
+            from dataclasses import replace
+
+            yield replace(result_for("好"), answer={"kind": "fact", "text": "x", "figure": float("nan")})
+
+        with open_door(stand_in(saver), run_turn=run) as door:
+            events = door.ask("好")
+            assert endings(events) == ["error"]
+            assert events[-1][1]["code"] == "internal_error"
+            door.wait_idle()
+            assert endings(door.ask("好", "other")) == ["error"]
+
+    def test_a_stored_outcome_that_cannot_be_read(
+        self, saver: RedisContextSaver, script: Script, door: Door, redis_client: Any
+    ) -> None:
+        door.ask("好", client_message_id="m1")
+        (key,) = redis_client.keys("business-assistant:once:*")
+        (field,) = [name for name in redis_client.hkeys(key) if name[:1] == b"o"]
+        redis_client.hset(key, field, b"msgpack\n\xc1 damaged")
+        with open_door(stand_in(saver), run_turn=script) as other:
+            assert endings(other.ask("好", client_message_id="m1")) == ["error"]
+
+    @pytest.mark.parametrize("fault", [LookupError, StopIteration])
+    def test_a_worker_that_fails_before_it_accepts(
+        self, saver: RedisContextSaver, script: Script, fault: type[Exception]
+    ) -> None:
+        """StopIteration is the one error that cannot be handed from a thread to who waits for it."""
+        assistant, times = stand_in(saver), ["2026-01-31T08:00:00.000+08:00"]
+
+        def clock() -> str:
+            if not times:
+                raise fault("机密")
+            return times.pop()
+
+        assistant.clock = clock
+        with open_door(assistant, run_turn=script) as door:
+            failed = door.post("好")
+            assert (failed.status_code, failed.json()["code"]) == (500, "internal_error")
+            assert "机密" not in failed.text
+            door.wait_idle()
+            assert script.runs == []

@@ -232,6 +232,46 @@ def test_a_fault_of_one_lease_does_not_end_the_renewing_of_others(
     keeper.close()
 
 
+def test_what_could_not_be_given_back_is_given_back_once_the_store_answers(
+    client: redis.Redis, thread_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = LeaseKeeper(client, lease_ms=600_000)
+    release, failures = keeper._release, iter([True] * 3)
+
+    def fail(lease: Any) -> None:
+        if next(failures, False):
+            raise CheckpointUnavailable("the thread's lease", "it is away", "Try again")
+        release(lease)
+
+    monkeypatch.setattr(keeper, "_release", fail)
+    for number in range(2):
+        with keeper.hold(f"{thread_id}{number}", "r1", claim=claim()) as lease:
+            lease.begin()
+            lease.conclude(b"outcome")
+    until(lambda: not (keeper.is_held(f"{thread_id}0") or keeper.is_held(f"{thread_id}1")))
+    until(lambda: not keeper._unreleased)
+    with pytest.raises(ClaimedError) as known:
+        keeper.look_up(f"{thread_id}0", "r2", claim())
+    assert (known.value.state, known.value.outcome) == ("ended", b"outcome")
+    keeper.close()
+
+
+def test_what_has_lapsed_is_no_longer_given_back(
+    client: redis.Redis, thread_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = LeaseKeeper(client, lease_ms=200)
+
+    def fail(_lease: Any) -> None:
+        raise CheckpointUnavailable("the thread's lease", "it is away", "Try again")
+
+    monkeypatch.setattr(keeper, "_release", fail)
+    with keeper.hold(thread_id, "r1"):
+        pass
+    assert keeper._unreleased
+    until(lambda: not keeper._unreleased)
+    keeper.close()
+
+
 def test_a_lease_that_nothing_could_renew_is_given_back(
     client: redis.Redis, thread_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,44 @@ def test_a_reader_that_vanishes_costs_nothing(door: Door, script: Script, mark: 
     assert endings(door.ask("下一个")) == ["done"]
 
 
+@pytest.mark.parametrize("index", range(1, 7))
+@pytest.mark.parametrize("end", [socket.socket.close, reset])
+def test_a_connection_that_ends_at_any_event_loses_nothing(
+    saver: RedisContextSaver, redis_client: Any, index: int, end: Any
+) -> None:
+    """created, stage, token, token, citations, done: the reader goes with the byte that ends each."""
+    with open_door(stand_in(saver), run_turn=Script()) as door:
+        for number in range(3):
+            connection = door.send_raw("好", f"t{number}")
+            read_until(connection, f"id: {index}\n")
+            end(connection)
+        for number in range(3):
+            until(lambda name=f"t{number}": [row["status"] for row in door.records(name)] == ["completed"])
+        door.wait_idle()
+        assert redis_client.keys("business-assistant:lease:*") == []
+        assert all(not run.feed._listeners for run in door.desk._runs._runs.values())
+        assert endings(door.ask("下一个", "t0")) == ["done"]
+        assert door.app.state.metrics.value("turns_running") == 0
+
+
+HEAD = b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize("sent", [b"", b"P", HEAD, HEAD + b"Content-Length: 40\r\n\r\n", HEAD + b"\x00"])
+@pytest.mark.parametrize("end", [socket.socket.close, reset])
+def test_a_connection_that_ends_before_its_request_does_starts_nothing(
+    door: Door, script: Script, redis_client: Any, sent: bytes, end: Any
+) -> None:
+    for _ in range(10):
+        connection = socket.create_connection(("127.0.0.1", door.port))
+        connection.sendall(sent)
+        end(connection)
+    assert endings(door.ask("好", "other")) == ["done"]
+    assert [run["thread_id"] for run in script.runs] == ["other"]
+    until(lambda: door.app.state.metrics.value("http_requests_running") == 0)
+    assert door.desk.pool.busy() == 0
+
+
 def test_a_reader_that_vanishes_before_the_end_of_its_request_starts_nothing(
     door: Door, script: Script
 ) -> None:
@@ -96,6 +134,64 @@ def test_on_disconnect_stop_ends_the_run(saver: RedisContextSaver, script: Scrip
         reset(connection)
         until(lambda: [record["status"] for record in door.records()] == ["stopped"])
         door.wait_idle()
+
+
+class TestTimes:
+    """What the settings of times do."""
+
+    def test_a_run_that_takes_too_long_is_ended(self, saver: RedisContextSaver, script: Script) -> None:
+        with open_door(stand_in(saver, run_timeout_seconds=0.2), run_turn=script, lease_ms=300) as door:
+            assert door.ask("hold")[-1][1]["status"] == "stopped"
+            assert script.runs[0]["control"].drain_reason == "timeout"
+            door.wait_idle()
+            assert endings(door.ask("下一个")) == ["done"]
+
+    def test_a_run_that_nobody_reads_goes_on_for_the_grace_and_no_longer(
+        self, saver: RedisContextSaver, script: Script
+    ) -> None:
+        with open_door(stand_in(saver, detach_seconds=0.2), run_turn=script, lease_ms=300) as door:
+            connection = door.send_raw("hold")
+            read_until(connection, "event: token")
+            reset(connection)
+            until(lambda: [record["status"] for record in door.records()] == ["stopped"])
+            assert script.runs[0]["control"].drain_reason == "disconnect"
+            door.wait_idle()
+
+    def test_within_the_grace_it_goes_on(self, door: Door, script: Script) -> None:
+        connection = door.send_raw("hold")
+        read_until(connection, "event: token")
+        reset(connection)
+        until(lambda: door.desk._runs.active()[0].abandoned is not None)
+        door.desk._runs.active()[0].check_time(door.desk._patience)
+        assert not script.runs[0]["control"].drain_requested
+        script.go.set()
+        until(lambda: [record["status"] for record in door.records()] == ["completed"])
+
+    def test_a_silent_stream_is_kept_alive(self, saver: RedisContextSaver, script: Script) -> None:
+        with open_door(stand_in(saver, heartbeat_seconds=0.05), run_turn=script) as door:
+            connection = door.send_raw("hold")
+            read_until(connection, "event: token")
+            read_until(connection, ": still here\n\n")
+            script.go.set()
+            read_rest(connection)
+
+    def test_a_lease_lasts_as_set(self, saver: RedisContextSaver, script: Script, redis_client: Any) -> None:
+        with open_door(stand_in(saver, lease_seconds=70), run_turn=script) as door:
+            connection = door.send_raw("hold")
+            read_until(connection, "event: token")
+            (key,) = redis_client.keys("business-assistant:lease:*")
+            assert 15_000 < redis_client.pttl(key) <= 70_000
+            script.go.set()
+            read_rest(connection)
+
+    def test_a_drain_lasts_as_set(self, saver: RedisContextSaver) -> None:
+        from api.app import create_app, make_server
+
+        app = create_app(stand_in(saver, drain_seconds=3.5))
+        server = make_server(app, "127.0.0.1", 0)
+        assert (app.state.grace_seconds, server._grace_seconds) == (3.5, 3.5)
+        assert server.config.timeout_graceful_shutdown >= 7
+        app.state.desk.close(0)
 
 
 def test_a_reader_that_reads_nothing_holds_no_worker(saver: RedisContextSaver) -> None:
@@ -172,6 +268,64 @@ class TestRedisGoesAway:
         again = open_embedded(home)
         assert endings(own_door.ask("回来了", "other")) == ["done"]
         _end(again)
+
+    def test_with_everything_under_way(self, server: Any, script: Script, home: Path) -> None:
+        """Runs, readers and repeated sends meet a server that is gone; all end, and all is well again."""
+        config = ContextConfig(url=server.url, timeout_seconds=1.0, connect_timeout_seconds=0.5)
+        with (
+            RedisContextSaver(config) as saver,
+            open_door(stand_in(saver, max_workers=4), run_turn=script, lease_ms=600_000) as door,
+        ):
+            streams = [door.send_raw("hold", f"t{number}", client_message_id="m") for number in range(4)]
+            for stream in streams:
+                read_until(stream, "event: token")
+            _end(server)
+            # The pool is full, so these look up what was sent before, and are refused at once.
+            for number in range(4):
+                refused = door.post("hold", f"t{number}", client_message_id="m")
+                assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
+                assert refused.headers["retry-after"] == "2"
+            script.go.set()
+            for stream in streams:
+                assert '"code":"store_unavailable"' in read_rest(stream)
+            door.wait_idle()
+            for _ in range(3):
+                for path in ("/api/chat", "/api/chat/stop"):
+                    body = (
+                        {"thread_id": "t", "message": "不在"} if path == "/api/chat" else {"thread_id": "t"}
+                    )
+                    assert door.http.post(path, json=body).status_code == 503
+                door.wait_idle()
+            again = open_embedded(home)
+            # A thread that nothing ran in is answered at once; the others as soon as their leases, which
+            # could not be given back while it was away and would last for ten minutes, are.
+            assert endings(door.ask("回来了")) == ["done"]
+            for number in range(4):
+                sent = {"thread_id": f"t{number}", "client_message_id": "m"}
+                until(lambda sent=sent: endings(door.ask("hold", **sent)) == ["done"])
+            door.wait_idle()
+            assert [row["status"] for row in door.records("t0")] == ["completed"]
+            _end(again)
+
+
+class TestRedisHangs:
+    """It takes the connection and says nothing: worse than one that is gone."""
+
+    def test_each_wait_is_bounded_and_the_first_request_after_it_is_answered(
+        self, proxy: Any, script: Script
+    ) -> None:
+        config = ContextConfig(url=proxy.url, timeout_seconds=0.5, connect_timeout_seconds=0.5)
+        with RedisContextSaver(config) as saver, open_door(stand_in(saver), run_turn=script) as door:
+            door.ask("好")
+            proxy.hold.set()
+            refused = door.post("不在", client_message_id="m1")
+            assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
+            assert door.http.get("/health/ready").status_code == 503
+            assert door.http.get("/health/live").status_code == 200
+            door.wait_idle()
+            proxy.hold.clear()
+            until(lambda: door.post("在", "another").status_code == 200)
+            door.wait_idle()
 
 
 def _end(server: Any) -> None:
