@@ -13,7 +13,8 @@ from graph.routes import FollowUp, after_gate, after_intent, make_after_clarify,
 from graph.state import TurnInput, TurnState
 from graph.steps import CallerOf, RequestContext, Step, add_step
 from graph.traces import TracedProvider
-from nodes.answer.prompts import plan_prompt
+from nodes.answer.prompts import PromptBudget, plan_prompt
+from nodes.answer.providers import token_count_of
 from nodes.answer.step import Answerer, AnswerReads, AnswerWrites, PlanPrompt, RestoreWindow, Screen
 from nodes.clarify.adopt import AdoptReads, AdoptWrites, adopt
 from nodes.clarify.step import Clarifier, ClarifyReads, ClarifyWrites
@@ -79,6 +80,7 @@ def steps_of(services: Services) -> list[Step]:
     answer = Answerer(
         directory=services.directory,
         provider=TracedProvider(services.provider),
+        budget=PromptBudget(count=token_count_of(services.provider)),
         screen=services.screen,
         may_see=services.may_see,
         limits=services.limits,

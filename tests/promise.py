@@ -123,6 +123,10 @@ class WatchedProvider:
     def only_quotes(self) -> bool:
         return bool(getattr(self.inner, "only_quotes", False))
 
+    @property
+    def count_tokens(self) -> Callable[[str], int] | None:
+        return getattr(self.inner, "count_tokens", None)
+
     def stream(self, prompt: Prompt) -> Iterator[Generated]:
         self.watch.prompts.append(prompt)
         return self.inner.stream(prompt)

@@ -28,6 +28,15 @@ ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 0.5
 
 
+CountTokens = Callable[[str], int]
+
+
+def token_count_of(provider: Provider) -> CountTokens:
+    """The provider's own `count_tokens` where it has one, else the stated estimate."""
+    own: CountTokens | None = getattr(provider, "count_tokens", None)
+    return own or estimate_tokens
+
+
 # Extractive
 
 
@@ -110,9 +119,26 @@ class ChatModelProvider:
         self._wait = wait
         self.name = name or _model_name(model)
 
+    @property
+    def count_tokens(self) -> CountTokens | None:
+        """The tokenizer that the model was given (`custom_get_token_ids`), or None.
+
+        `get_num_tokens` is never asked: LangChain's own fetches GPT-2's tokenizer from a hub, OpenAI's
+        fetches its tables, others call their service for every count.
+        """
+        return None if self._model.custom_get_token_ids is None else self._counted
+
+    def _counted(self, text: str) -> int:
+        assert self._model.custom_get_token_ids is not None  # noqa: S101 - asked for only where it is there
+        try:
+            return len(self._model.custom_get_token_ids(text))
+        except Exception as error:  # noqa: BLE001 - whoever configured the model chose the tokenizer
+            what = type(error).__name__
+        raise ProviderError(f"the tokenizer of model {self.name} failed ({what}); mend it or leave it out")
+
     def stream(self, prompt: Prompt) -> Iterator[Generated]:
         limit = prompt.max_output_tokens * CHARACTERS_A_TOKEN
-        usage, text = _Counted(self.name, prompt), ""
+        usage, text = _Counted(self.name, prompt, token_count_of(self)), ""
         for piece in _after_thinking(self._pieces(prompt, usage)):
             kept = (piece if text else piece.lstrip())[: limit - len(text)]
             text += kept
@@ -183,9 +209,10 @@ def _after_thinking(pieces: Iterator[str]) -> Iterator[str]:
 
 
 class _Counted:
-    """The usage that a model reports; where it reports none, the stated estimate."""
+    """The usage that a model reports; where it reports none, its own count, else the stated estimate."""
 
-    def __init__(self, name: str, prompt: Prompt) -> None:
+    def __init__(self, name: str, prompt: Prompt, count: CountTokens) -> None:
+        self._count = count
         self._name = name
         self._prompt = prompt
         self._reported: tuple[int, int] | None = None
@@ -200,8 +227,8 @@ class _Counted:
 
     def final(self, text: str) -> Usage:
         prompt, completion = self._reported or (
-            sum(estimate_tokens(message.content) for message in self._prompt.messages),
-            estimate_tokens(text),
+            sum(self._count(message.content) for message in self._prompt.messages),
+            self._count(text),
         )
         return {"model": self._name, "prompt_tokens": prompt, "completion_tokens": completion}
 
