@@ -52,6 +52,7 @@ from graph.run import (
     TurnEvent,
     TurnResult,
     config_for,
+    finish_step,
     stored_values,
     stream_turn,
 )
@@ -465,7 +466,7 @@ class Desk:
     def _answer(self, run: Run, lease: Lease, entry: Entry | None) -> TurnResult:
         """Run the graph, telling the feed. Raises LeaseLostError only: any other fault is a result."""
         try:
-            result = self._finished_before(run) if lease.taken_over else None
+            result = self._finished_before(run, lease) if lease.taken_over else None
             result = result or self._stream(run, lease, self._given(run, entry))
         except LeaseLostError:
             raise
@@ -509,7 +510,8 @@ class Desk:
                 tell(run.feed, event)
         return result or _result_of_silence(run.control)
 
-    def _finished_before(self, run: Run) -> TurnResult | None:
+    def _finished_before(self, run: Run, lease: Lease) -> TurnResult | None:
+        finish_step(self._assistant.graph, config_for(run.ask.thread_id, lease.token))
         return takeover.finished_result(self._state(run), run.request_id)
 
     def _state(self, run: Run) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import structlog
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
+from langgraph.graph import END
 from langgraph.runtime import RunControl
 
 from checkpoint.errors import CheckpointUnavailable, LeaseLostError
@@ -262,6 +263,15 @@ def stored_values(graph: TurnGraph, config: RunnableConfig) -> dict[str, Any]:
     if any(task.result is not None for task in found.tasks):
         found = graph.get_state(found.config)  # by its id it is shown as it was stored
     return dict(found.values)
+
+
+def finish_step(graph: TurnGraph, config: RunnableConfig) -> None:
+    """Store the checkpoint of a step that had ended when its process died: what it wrote is there already.
+
+    Without this, whoever goes on with the turn runs the step once more, and pays for the model once more.
+    """
+    if any(task.result is not None for task in graph.get_state(config).tasks):
+        graph.update_state(config, None, as_node=END)
 
 
 def result_of(state: dict[str, Any], outcome: Outcome, status: Status) -> TurnResult:
