@@ -43,14 +43,14 @@ class Plan:
 
 @dataclass
 class Found:
-    """`memory`: (turns so far, resident bytes). `left`: what was still open in the end."""
+    """`memory`: (turns so far, resident bytes, SQLite's bytes). `left`: what was still open in the end."""
 
     turns: int = 0
     vanished: int = 0
     whole: int = 0
     failed: int = 0
     seconds: float = 0.0
-    memory: list[tuple[int, int]] = field(default_factory=list)
+    memory: list[tuple[int, int, int]] = field(default_factory=list)
     left: dict[str, float] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ def run(turns: int, block: int, vanishing: float, seed: int, **settings: str) ->
         while found.turns < turns:
             asyncio.run(one_block(door, plans, min(block, turns - found.turns), found))
             found.left = settle(door)
-            found.memory.append((found.turns, door.ask("memory")))
+            found.memory.append((found.turns, *door.ask("memory")))
             if found.turns % (10 * block) == 0:
                 note(f"{found.turns} turns, {found.memory[-1][1] / 2**20:.1f} MiB")
     found.seconds = time.perf_counter() - began
@@ -190,9 +190,10 @@ def t_value(freedom: float) -> float:
 
 
 def report(found: Found, warm_up: int) -> str:
-    samples = [(float(turns), float(size)) for turns, size in found.memory if turns > warm_up]
-    slope = slope_of(samples)
-    sizes = [size / 2**20 for _, size in samples] or [found.memory[-1][1] / 2**20]
+    kept = [each for each in found.memory if each[0] > warm_up] or found.memory[-1:]
+    slope = slope_of([(turns, size) for turns, size, _ in kept])
+    without = slope_of([(turns, size - of_sqlite) for turns, size, of_sqlite in kept])
+    sizes = [size / 2**20 for _, size, _ in kept]
     left = {name: value for name, value in found.left.items() if value}
     return "\n\n".join(
         [
@@ -201,6 +202,7 @@ def report(found: Found, warm_up: int) -> str:
             f"{found.whole} were answered, {found.failed} failed.",
             f"Left open: {left or 'nothing'} (of {', '.join(found.left)}).",
             f"Memory after {warm_up} turns: {sizes[0]:.1f} MiB first, {sizes[-1]:.1f} MiB last, "
-            f"{max(sizes):.1f} MiB most; slope {slope or 'unknown'} ({len(samples)} samples).",
+            f"{max(sizes):.1f} MiB most; slope {slope or 'unknown'}, without SQLite's bounded caches "
+            f"{without or 'unknown'} ({len(kept)} samples).",
         ]
     )
