@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from api import health
-from api.ask import ask_router
+from api.ask import AskParts, ask_router
 from api.bodies import (
     ChatBody,
     CheckpointId,
@@ -121,6 +121,7 @@ def create_app(
         lease_ms=round(settings.lease_seconds * 1000) if lease_ms is None else lease_ms,
     )
     ledger = make_ledger(store, assistant, keeper) if store else None
+    log_of_turns = turn_log(settings, metrics)
     desk = Desk(
         assistant,
         keeper,
@@ -128,7 +129,7 @@ def create_app(
         run_turn=run_turn,
         stop_on_disconnect=settings.on_disconnect == "stop",
         ledger=ledger,
-        turn_log=turn_log(settings, metrics),
+        turn_log=log_of_turns,
     )
 
     @asynccontextmanager
@@ -156,7 +157,7 @@ def create_app(
     app.state.sign_in, app.state.metrics = sign_in_of(settings), metrics
     app.state.heartbeat_seconds, app.state.grace_seconds = settings.heartbeat_seconds, grace
     _add_chat(app, desk)
-    app.include_router(ask_router(assistant, desk.pool))
+    app.include_router(ask_router(AskParts(assistant, desk.pool, log_of_turns)))
     app.include_router(contract_router(ContractParts(assistant, desk.pool)))
     parts = ConversationParts(ledger, desk) if ledger else None
     app.include_router(rejoin_router(Rejoining(assistant, desk, ledger)))

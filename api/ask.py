@@ -5,12 +5,12 @@ the model, and nothing else. No field could carry another role, a tool call or a
 """
 
 import asyncio
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
-import structlog
 from fastapi import APIRouter, Depends, Request
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, Field
@@ -20,7 +20,7 @@ from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of, limit_of
 from api.problems import Refusal, problem_body, responses, too_many
-from api.turnlog import log_fault
+from api.turnlog import TurnLog, log_fault
 from api.turns import tell, tell_outcome
 from api.workers import Slot, WorkerPool
 from graph.answer_question import Ask, request_of
@@ -48,8 +48,6 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"schema": EVENT_SCHEMA}},
     }
 }
-
-log = structlog.get_logger("api")
 
 
 class AskRequest(Body):
@@ -91,6 +89,8 @@ class AskRun:
     ask: Ask
     origin: Origin
     slot: Slot
+    turn_log: TurnLog
+    began: float = field(default_factory=time.monotonic)
     feed: Feed = field(default_factory=Feed)
     control: RunControl = field(default_factory=RunControl)
     ended: "Future[AskAnswer]" = field(default_factory=Future)
@@ -108,7 +108,8 @@ class AskRun:
             self._refuse(Refusal("internal_error"))
 
     def _conclude(self, result: TurnResult) -> None:
-        log.info("ask_ended", request_id=self.origin.request_id, status=result.status)
+        seconds = time.monotonic() - self.began
+        self.turn_log.asked(self.origin.request_id, self.ask.request["text"], result, seconds)
         if result.status not in ("completed", "needs_input"):
             self._refuse(Refusal("processing_failed", "The question could not be processed; send it again."))
             return
@@ -128,14 +129,23 @@ class AskRun:
         self.control.request_drain("disconnect")
 
 
-def ask_router(assistant: Assistant, pool: WorkerPool) -> APIRouter:
+@dataclass(frozen=True)
+class AskParts:
+    """What the routes need. Of the assistant its saver is not used."""
+
+    assistant: Assistant
+    pool: WorkerPool
+    turn_log: TurnLog
+
+
+def ask_router(parts: AskParts) -> APIRouter:
     """The two routes, in worker threads of this pool. They touch neither Redis nor SQL."""
     router = APIRouter(route_class=StrictRoute)
     caller_here = Depends(caller_of)
 
     @router.post("/v1/ask", responses=_REFUSALS, summary="Answer one question without a conversation")
     async def ask(request: Request, body: AskRequest, caller: Caller = caller_here) -> AskAnswer:
-        run = start(assistant, pool, request, body, caller)
+        run = start(parts, request, body, caller)
         return await asyncio.wrap_future(run.ended)
 
     @router.post(
@@ -145,7 +155,7 @@ def ask_router(assistant: Assistant, pool: WorkerPool) -> APIRouter:
         summary="Answer one question without a conversation, as a stream of events",
     )
     async def ask_stream(request: Request, body: AskRequest, caller: Caller = caller_here) -> EventStream:
-        run = start(assistant, pool, request, body, caller)
+        run = start(parts, request, body, caller)
         return EventStream(
             run.feed, request_id=run.origin.request_id, on_abandoned=partial(AskRun.abandon, run)
         )
@@ -153,15 +163,13 @@ def ask_router(assistant: Assistant, pool: WorkerPool) -> APIRouter:
     return router
 
 
-def start(
-    assistant: Assistant, pool: WorkerPool, request: Request, body: AskRequest, caller: Caller
-) -> AskRun:
+def start(parts: AskParts, request: Request, body: AskRequest, caller: Caller) -> AskRun:
     """Checked, and given a worker. Raises Refusal before anything has begun."""
     _check(body.question)
     origin: Origin = request.scope["state"]["origin"]
     pairs = None if body.history is None else [(role, text) for role, text in body.history]
-    ask = Ask(assistant.services, caller, request_of(body.question, origin.received_at), pairs)
-    return _started(AskRun(ask, origin, pool.reserve(limit_of(caller))), pool)
+    ask = Ask(parts.assistant.services, caller, request_of(body.question, origin.received_at), pairs)
+    return _started(AskRun(ask, origin, parts.pool.reserve(limit_of(caller)), parts.turn_log), parts.pool)
 
 
 def _started(run: AskRun, pool: WorkerPool) -> AskRun:

@@ -48,7 +48,8 @@ class Summaries:
         found = summary_for(self.store, held, self._may_see(caller))
         if found is None:
             return None
-        return ToldSummary(found.content, tuple((key[0], key[1]) for key in found.sources))
+        sources = tuple((key[0], key[1]) for key in found.sources)
+        return ToldSummary(found.content, sources, found.version)
 
     def fold(self, held: Conversation, caller: Caller) -> None:
         """Fold now. Raises what the model and the store raise."""

@@ -41,18 +41,25 @@ class TurnLog:
         `cause`: why the run was told to end, if it was: a user's stop, a time-out, a shutdown, …
         """
         names = ("request_id", "input_kind", "status", "degraded", "error_code", "duration_ms")
-        log.info(
-            "request_ended",
-            **{name: record[name] for name in names},
-            cause=cause,
-            **ids,
-            question=self._said(result.original_question),
-            standalone_question=self._said(result.standalone_question),
-            window=window_of(result),
-            passages=passages_of(result),
-            **_usage_of(result),
-        )
+        known = {name: record[name] for name in names}
+        log.info("request_ended", **known, cause=cause, **ids, **self._told(result))
         self._count(record, result)
+
+    def asked(self, request_id: str, question: str, result: TurnResult, seconds: float) -> None:
+        """A question without a conversation, and without a record."""
+        known = {"request_id": request_id, "status": result.status, "degraded": result.degraded}
+        told = {**self._told(result), "question": self._said(question)}
+        log.info("ask_ended", **known, duration_ms=round(seconds * 1000), **told)
+        self._count_tokens(result)
+
+    def _told(self, result: TurnResult) -> dict[str, Any]:
+        return {
+            "question": self._said(result.original_question),
+            "standalone_question": self._said(result.standalone_question),
+            "window": window_of(result),
+            "passages": passages_of(result),
+            **_usage_of(result),
+        }
 
     def broken_off(self, request_id: str, code: str, cause: str | None) -> None:
         """An accepted request whose end could not be stored."""
@@ -72,10 +79,14 @@ class TurnLog:
         metrics.measure("turn_duration_seconds", record["duration_ms"] / 1000, record["status"])
         if result.answer:
             metrics.count("answers", result.answer["kind"], str(record["degraded"]).lower())
+        self._count_tokens(result)
+        metrics.count("window_omitted_turns", by=result.window["omitted_turns"])
+
+    def _count_tokens(self, result: TurnResult) -> None:
+        metrics = self.metrics
         if result.usage:
             for direction, name in (("in", "prompt_tokens"), ("out", "completion_tokens")):
                 metrics.count("model_tokens", result.usage["model"], direction, by=result.usage[name])  # type: ignore[literal-required]
-        metrics.count("window_omitted_turns", by=result.window["omitted_turns"])
 
 
 def log_fault(event: str, request_id: str, error: Exception) -> None:

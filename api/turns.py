@@ -113,6 +113,7 @@ class Run:
     started_at: str = ""
     abandoned: float | None = None
     ended: float | None = None
+    summary_version: int = 0  # of the summary that it was given; 0 for none
 
     def accept(self) -> None:
         self.feed.say(
@@ -433,7 +434,7 @@ class Desk:
         except ConversationStoreError as error:
             # The thread has the answer; the same message sent again, or the next read, saves it.
             return run.error(refusal_of(error).code)
-        self._turn_log.ended(record, result, {**ids, **_summary_of(entry)}, run.cause)
+        self._turn_log.ended(record, result, {**ids, **_summary_of(run, entry)}, run.cause)
         stored = {**outcome_of(run, result, record), **ids}
         if lease.claim:
             lease.conclude(self._encode(stored))
@@ -484,7 +485,10 @@ class Desk:
             summary = self._ledger.summary_of(entry.conversation, run.ask.caller)
         except ConversationStoreError:
             return {}  # the omission mark says that older turns are missing
-        return {"summary": summary} if summary else {}
+        if summary is None:
+            return {}
+        run.summary_version = summary.version
+        return {"summary": summary}
 
     def _stream(self, run: Run, lease: Lease, given: dict[str, Any]) -> TurnResult:
         half_done = lease.taken_over and takeover.is_half_done(self._state(run), run.request_id)
@@ -554,9 +558,12 @@ def faded(record: records.Record) -> dict[str, Any]:
     return {**{name: record[name] for name in names}, "answer": None, "usage": None, "faded": True}
 
 
-def _summary_of(entry: Entry | None) -> dict[str, int]:
-    """Up to which message the conversation's summary reached."""
-    return {"summary_sequence": entry.conversation.summary_message_sequence} if entry else {}
+def _summary_of(run: Run, entry: Entry | None) -> dict[str, int]:
+    """Which summary of the conversation the run was given, and up to which message that reached."""
+    if entry is None:
+        return {}
+    reached = entry.conversation.summary_message_sequence
+    return {"summary_version": run.summary_version, "summary_sequence": reached}
 
 
 def tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:

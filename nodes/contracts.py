@@ -241,6 +241,7 @@ class ToldSummary:
 
     text: str = field(repr=False)
     sources: tuple[tuple[str, str], ...] = ()  # (document id, version)
+    version: int = 0  # of the conversation's summary, counted from 1; for the log
 
 
 @dataclass(frozen=True)

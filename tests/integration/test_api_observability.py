@@ -2,8 +2,10 @@
 
 import io
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ from checkpoint.conversations.store import open_store
 from graph.compose import open_assistant
 from graph.settings import load_settings
 from graph.traces import SPANS
-from nodes.contracts import ProviderError
+from nodes.contracts import ProviderError, ToldSummary
 
 NARRATIVE = "创业补贴有多少？"
 MARKER = "标记文本MARKERTEXT7731"
@@ -137,11 +139,128 @@ def test_each_turn_logs_what_an_operator_needs(full_door: Door, logged: io.Strin
         assert line["question"]["length"] == len(NARRATIVE)
         assert line["model"] == "extractive"
         assert line["duration_ms"] >= 0
-        assert line["summary_sequence"] == 0
+        assert (line["summary_sequence"], line["summary_version"]) == (0, 0)
+        assert line["cause"] is None
         assert re.fullmatch(r"[\w-]+@[\w-]+#\d+-\d+", line["passages"][0])
     assert one["question"]["hash"] == two["question"]["hash"]
     assert one["window"] == {"first": 0, "last": 0, "bytes": 0}
     assert (two["window"]["first"], two["window"]["last"]) == (1, 1)
+
+
+def test_a_question_without_a_conversation_logs_the_same_but_ids(
+    full_door: Door, logged: io.StringIO
+) -> None:
+    headers = {"Authorization": f"Bearer {token('acme', 'alice', SECRET)}"}
+    body = {"question": NARRATIVE, "history": [["user", MARKER], ["assistant", MARKER]]}
+    asked = full_door.http.post("/v1/ask", json=body, headers=headers).json()
+    full_door.http.post("/api/chat", json={"thread_id": "t", "message": NARRATIVE}, headers=headers)
+    full_door.wait_idle()
+    (line,), (turn,) = lines(logged, "ask_ended"), lines(logged, "request_ended")
+    assert line["request_id"] == asked["request_id"]
+    assert line["question"] == turn["question"]
+    assert line["passages"] == turn["passages"]
+    assert (line["model"], line["status"], line["degraded"]) == ("extractive", "completed", False)
+    assert (line["window"]["first"], line["window"]["last"]) == (1, 1)
+    assert line["duration_ms"] >= 0
+    assert MARKER not in logged.getvalue()
+
+
+def test_a_summary_that_was_used_is_named_by_its_version(
+    full_door: Door, logged: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"Authorization": f"Bearer {token('acme', 'alice', SECRET)}"}
+    ledger = full_door.desk._ledger
+    told = replace(ledger, summary_of=lambda _held, _caller: ToldSummary(MARKER, (), 3))
+    monkeypatch.setattr(full_door.desk, "_ledger", told)
+    full_door.http.post("/api/chat", json={"thread_id": "t", "message": NARRATIVE}, headers=headers)
+    (line,) = lines(logged, "request_ended")
+    assert line["summary_version"] == 3
+    assert MARKER not in logged.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (lambda door: door.http.post("/api/chat/stop", json={"thread_id": "t"}), "stop"),
+        (lambda door: door.desk.interrupt_all(), "shutdown"),
+        (lambda door: setattr(door.desk._runs.active()[0], "began", -1e9), "timeout"),
+        (lambda door: setattr(door.desk._runs.active()[0], "abandoned", -1e9), "disconnect"),
+    ],
+)
+def test_why_a_run_ended_is_logged_by_its_id(
+    saver: RedisContextSaver, logged: io.StringIO, end: Callable[[Door], Any], cause: str
+) -> None:
+    with open_door(stand_in(saver), run_turn=Script(), lease_ms=600) as door:
+        connection = door.send_raw("hold")
+        read_until(connection, "event: token")
+        end(door)
+        read_rest(connection)
+        (record,) = door.records()
+    (line,) = lines(logged, "request_ended")
+    assert (line["request_id"], line["status"], line["cause"]) == (record["request_id"], "stopped", cause)
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (lambda door, redis: door.http.delete("/api/threads/t"), "deleted"),
+        (lambda door, redis: [redis.set(key, "another") for key in redis.keys("*:lease:*")], "lease_lost"),
+    ],
+)
+def test_why_a_run_was_broken_off_is_logged_by_its_id(
+    saver: RedisContextSaver,
+    redis_client: Any,
+    logged: io.StringIO,
+    end: Callable[[Door, Any], Any],
+    cause: str,
+) -> None:
+    with open_door(stand_in(saver), run_turn=Script(), lease_ms=600) as door:
+        connection = door.send_raw("hold")
+        seen = read_until(connection, "event: token")
+        end(door, redis_client)
+        read_rest(connection)
+        assert samples(door)['requests_broken_off_total{code="lease_lost"}'] == 1
+    (line,) = lines(logged, "request_broken_off")
+    assert line["request_id"] in seen
+    assert (line["code"], line["cause"]) == ("lease_lost", cause)
+
+
+def test_an_inbound_id_is_in_no_log(saver: RedisContextSaver, logged: io.StringIO) -> None:
+    """It is the caller's text like any other."""
+    headers = {"X-Request-ID": "INBOUND-7731"}
+    with open_door(stand_in(saver), run_turn=Script()) as door:
+        for message in ("好", "\x00"):
+            door.http.post("/api/chat", json={"thread_id": "t", "message": message}, headers=headers)
+    assert lines(logged, "request_refused")
+    assert lines(logged, "request_ended")
+    assert "INBOUND" not in logged.getvalue()
+
+
+def test_what_libraries_log_is_cut_down_to_where_it_came_from(logged: io.StringIO) -> None:
+    library = logging.getLogger("some.library")
+    try:
+        {}[MARKER]
+    except KeyError:
+        library.exception("failed with %s", MARKER)
+    library.warning(MARKER)
+    library.info("not worth a line")
+    failed, warned = lines(logged, "library_log")
+    assert (failed["level"], failed["logger"], failed["error"]) == ("error", "some.library", "KeyError")
+    assert (warned["level"], warned["error"]) == ("warning", None)
+    assert failed["at"].startswith("test_api_observability:")
+    assert MARKER not in logged.getvalue()
+
+
+def test_bytes_that_are_no_http_are_logged_as_json(
+    saver: RedisContextSaver, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with open_door(stand_in(saver), run_turn=Script()) as door, door.send_raw("好") as connection:
+        read_until(connection, "0\r\n\r\n")
+        connection.sendall(f"{MARKER}\r\n\r\n".encode())
+        assert b"400" in connection.recv(4096)
+    assert lines(logged, "library_log")
+    assert MARKER not in logged.getvalue()
+    assert MARKER not in "".join(capfd.readouterr())
 
 
 def test_the_hash_is_keyed() -> None:
