@@ -1,6 +1,6 @@
 """What our saver costs beside others, each on a real server that is started here.
 
-    python -m scripts.bench saver [--quick] [--late 500] [--only ours,floor,memory] [--json FILE]
+    python -m scripts.bench saver [--quick] [--late 500] [--only ours,floor] [--graphs own] [--json FILE]
     python -m scripts.bench saver --from FILE...      (one report over the rounds of saved runs)
 
 All contestants take each round in turn, in an order that changes, and what is printed are medians of the
@@ -52,6 +52,9 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a long thread has 60 turns, and few rounds")
     options.add_argument("--late", type=int)
     options.add_argument("--only", default=",".join(OPENERS))
+    options.add_argument(
+        "--graphs", default="growing,own", help="single calls and threads need the growing one"
+    )
     options.add_argument("--json", type=Path, help="save the rounds here")
     options.add_argument("--from", dest="saved", type=Path, nargs="+", help="report saved rounds")
     chosen = options.parse_args()
@@ -63,24 +66,29 @@ def main() -> None:
     names = [name for name in chosen.only.split(",") if name]
     if unknown := set(names) - OPENERS.keys():
         options.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(OPENERS)}")
-    found = run(names, size)
+    graphs = [graph for graph in chosen.graphs.split(",") if graph]
+    if not graphs or set(graphs) - {"growing", "own"}:
+        options.error("--graphs takes growing, own or both")
+    found = run(names, graphs, size)
     if chosen.json:
         chosen.json.write_text(json.dumps(vars(found)))
     print(report(found))
 
 
-def run(names: list[str], size: Size) -> Found:
+def run(names: list[str], graphs: Sequence[str], size: Size) -> Found:
     found = Found(about=describe(size))
     with ExitStack() as stack:
         contestants, found.missing = open_all(names, stack)
-        over_own = stack.enter_context(own_graph())
-        for graph, over in (("growing", growing_graph), ("own", over_own)):
-            note(f"{graph}: growing the threads")
-            measure_graph(found, graph, over, contestants, size)
-        note("calls")
-        measure_calls(found, contestants, size)
-        note(f"{THREADS} threads")
-        measure_crowds(found, contestants, size)
+        if "growing" in graphs:
+            note("growing: growing the threads")
+            measure_graph(found, "growing", growing_graph, contestants, size)
+            note("calls")
+            measure_calls(found, contestants, size)
+            note(f"{THREADS} threads")
+            measure_crowds(found, contestants, size)
+        if "own" in graphs:
+            note("own: growing the threads")
+            measure_graph(found, "own", stack.enter_context(own_graph()), contestants, size)
     found.about["load"].append(os.getloadavg()[0])
     return found
 

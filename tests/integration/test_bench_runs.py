@@ -13,7 +13,7 @@ from scripts.bench.turns import growing_graph
 
 @pytest.mark.long
 def test_a_small_run_measures_every_figure_of_those_that_are_here() -> None:
-    found = run(["ours", "plainredis"], Size(late=12, turns=1, calls=2, crowds=1))
+    found = run(["ours", "plainredis"], ["growing", "own"], Size(late=12, turns=1, calls=2, crowds=1))
     assert "ours" in found.counts
     assert found.counts.keys() | found.missing.keys() == {"ours", "plainredis"}
     for figure, rounds in found.rounds.items():
@@ -41,7 +41,8 @@ def test_growth_counts_the_same_commands_for_a_late_turn() -> None:
     with growth.opened() as assistant:
         taken = growth.measure_turns(assistant, [1, 3, 6], rounds=2)
     for found in taken:
-        assert found["3"]["commands"] == found["6"]["commands"] > found["1"]["commands"]
+        # A first turn finds no place for its checkpoints prepared, and is no measure.
+        assert found["3"]["commands"] == found["6"]["commands"] > 20
     assert "| commands, of turn 3 |" in growth.report("turn", taken)
 
 

@@ -15,6 +15,8 @@ from langgraph.graph import END, START, StateGraph
 
 from checkpoint import ContextConfig, RedisContextSaver
 from checkpoint.layout import context_key, sibling_key
+from graph.run import last_result, stream_turn
+from nodes.contracts import Caller
 
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["small", "large"])
 
@@ -178,3 +180,20 @@ def test_a_value_that_compresses_is_stored_small(redis_url: str, redis_client: r
         graph.invoke({"question": "long " * 50_000}, config)
         assert graph.get_state(config).values["question"] == "long " * 50_000
         assert max(map(len, redis_client.hvals(context_key(saver.config.key_prefix, "t")))) < 10_000
+
+
+def test_a_turn_of_our_own_graph_stores_20_kb(assistant: Any, redis_client: redis.Redis) -> None:
+    """Names and values of a policy question under a full window; the server adds a tenth."""
+    key = context_key(assistant.saver.config.key_prefix, "t")
+
+    def ask() -> int:
+        request: Any = {"request_id": assistant.new_id(), "received_at": assistant.clock()}
+        request["text"] = "研发费用补助怎么申请？"
+        result = last_result(stream_turn(assistant, request, thread_id="t", caller=Caller()))
+        assert result.status == "completed", result
+        return sum(len(name) + len(value) for name, value in redis_client.hgetall(key).items())
+
+    sizes = [ask() for _ in range(12)]
+    growth = [right - left for left, right in pairwise(sizes)]
+    assert growth[-1] <= 20_000
+    assert max(growth[8:]) - min(growth[8:]) <= 400

@@ -1,9 +1,12 @@
 """The connections that the sync saver keeps for itself: when, how many, and what becomes of bad ones."""
 
 import os
+import socket
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +16,11 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     generate_metadata,
 )
+from redis.exceptions import InvalidResponse, NoScriptError, OutOfMemoryError, ResponseError
 
 from checkpoint import CheckpointUnavailable, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
-from checkpoint.line import Line, has_plain_pool
+from checkpoint.line import Ear, Line, has_plain_pool, read_error
 from checkpoint.wire import Wire
 
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transaction"])
@@ -165,3 +169,38 @@ def test_a_fork_leaves_the_parents_connections_alone(saver: RedisContextSaver) -
         os._exit(0 if idle_of(saver) and kept not in idle_of(saver) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert (latest(saver), idle_of(saver)) == ("1", [kept])
+
+
+def test_a_reply_in_many_pieces_is_put_together(proxy: Any) -> None:
+    with RedisContextSaver(
+        ContextConfig(url=proxy.url, compress_from_bytes=10**9, remember_threads=0)
+    ) as saver:
+        put(saver, "1", 3_000_000)
+        found = saver.get_tuple(generate_config("t"))
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"a": "1" * 3_000_000}
+        assert len(idle_of(saver)) == 1
+
+
+def test_the_kernel_keeps_the_time(saver: RedisContextSaver) -> None:
+    put(saver, "1")
+    sock = idle_of(saver)[0]._sock
+    assert sock.gettimeout() is None
+    for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        seconds, _ = struct.unpack("ll", sock.getsockopt(socket.SOL_SOCKET, limit, 16))
+        assert seconds == saver.config.timeout_seconds
+
+
+def test_errors_are_those_of_the_client() -> None:
+    kinds = {b"OOM x": OutOfMemoryError, b"NOSCRIPT x": NoScriptError, b"ERR x": ResponseError}
+    assert {words: type(read_error(words)) for words in kinds} == kinds
+
+
+@pytest.mark.parametrize("reply", [b"?huh\r\n", b"$x\r\n"])
+def test_a_reply_that_is_none_is_no_value(reply: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(reply)
+        ear = Ear(SimpleNamespace(_sock=ours, socket_timeout=1))
+        with pytest.raises((InvalidResponse, ValueError)):
+            ear.hear()

@@ -309,3 +309,54 @@ def test_damaged_records_and_writes_are_refused(data: bytes) -> None:
             read(data)
         except UnreadableError:
             continue
+
+
+def header_of(*slots: str) -> codec.Header:
+    return codec.Header("p", "run", "loop", "", ["d"], list(slots[:2]), list(slots[2:3]), list(slots[3:]))
+
+
+ASCII = header_of("1:a3:s12", "4:b:c03:s12", "1:c5:s1.xy", "2:dd3:s12")
+WIDE = header_of("3:问3:s12", "1:b3:s12")
+
+
+def test_a_header_tells_each_version_once() -> None:
+    packed = codec.pack_header(ASCII)
+    assert packed.count(b"3:s12") == 1
+    assert len(packed) < len(ormsgpack.packb(tuple(ASCII)))
+    assert codec.unpack_header(packed) == ASCII
+
+
+def test_headers_of_other_characters_and_of_the_first_form_are_read() -> None:
+    assert codec.unpack_header(codec.pack_header(WIDE)) == WIDE
+    assert codec.unpack_header(ormsgpack.packb(tuple(ASCII))) == ASCII
+
+
+def test_more_versions_than_characters_are_kept_too() -> None:
+    many = header_of(*(f"1:a{len(str(n)) + 1}:s{n}" for n in range(300)))
+    assert codec.unpack_header(codec.pack_header(many)) == many
+
+
+@pytest.mark.parametrize("serde", [STRICT, make_serializer(b"k" * 16)], ids=["plain", "encrypted"])
+def test_a_payload_is_packed_under_its_header(serde: Any) -> None:
+    content = {"seen": {f"node{n}": {"4:b:c03:s12": "1:c5:s1.xy"} for n in range(30)}}
+    payload = encode_value(serde, content)
+    record = codec.join_record(b"before", ASCII, payload)
+    assert codec.split_record(record) == ("before", ASCII, payload)
+    is_smaller = len(record) < len(payload) / 2
+    assert is_smaller == (serde is STRICT)
+
+
+def test_a_payload_under_another_header_is_refused() -> None:
+    payload = encode_value(STRICT, {"seen": ["4:b:c03:s12"] * 90})
+    record = codec.join_record(b"", ASCII, payload)
+    with pytest.raises(UnreadableError):
+        codec.split_record(record.replace(b"3:s12", b"3:s13"))
+
+
+def test_what_did_not_shrink_is_not_tried_again() -> None:
+    frame = encode_value(STRICT, "x" * 3000)
+    assert codec.did_not_shrink(frame, 1024)
+    assert not codec.did_not_shrink(frame, 4096)
+    assert not codec.did_not_shrink(frame, None)
+    assert not codec.did_not_shrink(encode_value(STRICT, "x" * 3000, 1024), 1024)
+    assert not codec.did_not_shrink(None, 1024)
