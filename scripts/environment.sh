@@ -24,7 +24,7 @@ prepare_environment() {
     ! command -v flock >/dev/null || flock 9 # two first starts at once: the second waits for the first
     [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && exit 0
     python=$(find_python) || exit 3
-    echo "Installing the pinned packages into $venv (once; about a minute) ..." >&2
+    echo "Installing the pinned packages into $venv (once; a minute or two) ..." >&2
     if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" >&2; then
       echo "Could not create $venv: on Debian and Ubuntu install the package python3-venv, then run this again." >&2
       rm -rf "$venv"
