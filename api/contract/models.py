@@ -5,6 +5,7 @@ is empty; a nullable text that is "" is null, since that is what a Go zero value
 """
 
 from datetime import datetime
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
@@ -59,13 +60,15 @@ def _null_if_blank(value: Any) -> Any:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-_NOT_FLAT = PydanticCustomError("profile_value", "must be a scalar or a list of scalars")
+_NOT_FLAT = PydanticCustomError("profile_value", "must be a scalar or a list of scalars, and finite")
 
 
 def _fault_in_extra(name: str, value: Any) -> PydanticCustomError | None:
     """A profile is open, but flat: a scalar or a list of scalars under each name."""
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, str | int | float | None):
+            return _NOT_FLAT
+        if isinstance(item, float) and not isfinite(item):
             return _NOT_FLAT
         try:
             _sound(name + (item if isinstance(item, str) else ""))
