@@ -14,6 +14,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DECLARED = {
     "run": CONFIG["project"]["dependencies"],
     "test": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["test"]],
+    "otlp": [*CONFIG["project"]["dependencies"], *CONFIG["project"]["optional-dependencies"]["otlp"]],
     "bench": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["bench"]],
 }
 
