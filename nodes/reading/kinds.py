@@ -32,6 +32,8 @@ class Said:
     like: tuple[str, ...] = ()
     # No company is named because all are meant: `companies` are all of the directory.
     everyone: bool = False
+    # It leans on nothing because of what stands beside it.
+    stands: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -41,6 +43,8 @@ class Said:
     @property
     def leans(self) -> bool:
         """Whether it needs something that it does not say."""
+        if self.stands:
+            return False
         reference = needs_reference(
             self.plain,
             companies_found=bool(self.names),

@@ -7,6 +7,7 @@ from itertools import product
 
 from nodes.reading.folding import squeeze
 from nodes.reading.kinds import Reader, Said, is_question, kind_of
+from nodes.reading.references import asks_for_more
 from nodes.reading.replies import is_small_talk
 
 MAX_QUESTIONS = 10  # more sentences than these are read as one question
@@ -82,11 +83,16 @@ def _filled(piece: Said, previous: Said) -> Said:
 
 
 def _attached(pieces: Sequence[Said]) -> list[Said]:
-    """A narrative question that leans on the one before it is put together with it."""
+    """A narrative question that leans on the one before it is put together with it.
+
+    "Tell me more" beside another question leans on that one, and is no part of what is looked for.
+    """
     attached: list[Said] = []
     for piece in pieces:
         leans = bool(attached) and kind_of(piece) == "narrative" and piece.leans
-        if not leans:
+        if leans and asks_for_more(piece.plain):
+            attached.append(replace(piece, stands=True))
+        elif not leans:
             attached.append(piece)
         elif kind_of(attached[-1]) == "narrative":
             attached[-1] = _joined(attached[-1], piece)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from nodes.reading.folding import squeeze, words_as_written
 from nodes.reading.known import Known
-from nodes.reading.references_en import FINDERS_EN
-from nodes.reading.references_zh import FINDERS_ZH
+from nodes.reading.references_en import FINDERS_EN, asks_for_more_en
+from nodes.reading.references_zh import FINDERS_ZH, asks_for_more_zh
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,12 @@ def needs_reference(
         if span is not None:
             return Reference(words_as_written(text, squeezed, *span))
     return None
+
+
+def asks_for_more(text: str) -> bool:
+    """Whether a text only asks to be told more, or more plainly: beside another question it adds none."""
+    squeezed = squeeze(text)
+    return asks_for_more_zh(squeezed) or asks_for_more_en(squeezed)
 
 
 def strip_reference(text: str) -> str:

@@ -201,6 +201,7 @@ _UNCLEAR = (
     r"(?:sorry,? )?i (?:do not|don't|didn't|did not|can't|cannot) (?:\w+ )?(?:understand|follow|get it)"
     r"|that(?:'s| is) not clear|in other words|explain again|in (?:short|more detail)"
 )
+_ONLY_MORE = re.compile(rf"^{_POLITE}{_AND}?(?:{_ASK_ME}{_MORE}|{_UNCLEAR})[?.! ]*$")
 _NO_OBJECT = re.compile(
     rf"^{_POLITE}{_AND}?(?P<words>{_ASK_ME}{_MORE}|{_PROCEDURE}|{_ALIKE}|{_UNCLEAR})[?.! ]*$"
 )
@@ -261,6 +262,10 @@ def _nothing_named(text: str, known: Known) -> Span | None:
     """Why? Tell me more. How many people? What are the symptoms? All these ask of something unsaid."""
     found = _NOTHING_NAMED.match(text) or _BARE_RELATION.match(text) or _NO_OBJECT.match(text)
     return found.span("words") if found and not known.anything else None
+
+
+def asks_for_more_en(text: str) -> bool:
+    return _ONLY_MORE.match(text) is not None
 
 
 def _too(text: str, known: Known) -> Span | None:

@@ -211,6 +211,11 @@ def _is_empty(text: str) -> bool:
     return len(text) in reached
 
 
+def asks_for_more_zh(text: str) -> bool:
+    """Whether a text only asks to be told more or more plainly, and nothing of its own."""
+    return _is_empty(text) and not _ASKING.search(text) and _REQUEST.search(text) is not None
+
+
 def _nothing_named(text: str, known: Known) -> Span | None:
     if known.anything or not _is_empty(text):
         return None

@@ -1,11 +1,19 @@
 """The designs of multi-turn questions: each under its own name, over the real saver."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import recording_provider
+from door import open_door
 from promise import Reciting, Talk, World, decisions, history_of, without_history, write_portal
 
 from checkpoint import RedisContextSaver
+from checkpoint.conversations.config import StoreConfig
+from checkpoint.conversations.store import open_store
+from graph.compose import open_assistant
+from graph.settings import load_settings
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.loading import load_folder
 
@@ -110,3 +118,28 @@ def test_a_revoked_source_is_absent_from_the_prompt(
         assert "上传" not in repr(talk.watch.prompts)
         assert "20MB" not in repr([talk.watch.prompts, talk.window(), result])
         assert result.window["reasons"] == ["source_not_visible"]
+
+
+def test_a_double_submit_generates_once(
+    home: Path, redis_url: str, new_database: Callable[..., StoreConfig]
+) -> None:
+    settings = load_settings(
+        {
+            "BUSINESS_ASSISTANT_HOME": str(home),
+            "REDIS_URL": redis_url,
+            "MODEL": "recording_provider:make",
+        }
+    )
+    recording_provider.PROMPTS.clear()
+    with (
+        open_store(new_database("sqlite")) as store,
+        open_assistant(settings) as assistant,
+        open_door(assistant, store=store) as door,
+        ThreadPoolExecutor(2) as two,
+    ):
+        place = f"/conversations/{door.http.post('/conversations', json={}).json()['id']}/messages"
+        sent = {"clientMessageId": "m", "question": "创业补贴有多少？"}
+        told = [answer.json() for answer in two.map(lambda _: door.http.post(place, json=sent), range(2))]
+        assert len([prompt for prompt in recording_provider.PROMPTS if prompt.passages]) == 1
+        assert told[0]["answer"] == told[1]["answer"] != ""
+        assert [row["role"] for row in door.http.get(place).json()["items"]] == ["USER", "ASSISTANT"]

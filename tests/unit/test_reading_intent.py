@@ -457,3 +457,14 @@ def test_not_all_companies_are_meant(text):
 def test_of_very_many_companies_one_is_asked_for(monkeypatch):
     monkeypatch.setattr("nodes.reading.kinds.MOST_COMPARED", len(INDEX.ids) - 1)
     assert read("哪家公司2023年营收最高")["needs"] == ["company"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["创业补贴有多少？请说得详细一点", "What is the startup subsidy? Please tell me more."],
+)
+def test_to_be_told_more_beside_a_question_leans_on_that_question(text):
+    """It is looked for apart, so that its words do not thin out the question's."""
+    found = read(text)
+    assert found["needs"] == []
+    assert len(found["sub_questions"]) == 2
