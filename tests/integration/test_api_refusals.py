@@ -168,6 +168,72 @@ async def test_the_time_is_taken_before_the_body_is_read() -> None:
     assert order == ["clock", "body"]
 
 
+EVIL = [
+    "/%0d%0aX-Evil:%201",
+    "/api/threads/t%0d%0aX-Evil:%201/requests",
+    "/api/threads/%00/requests",
+    "/api/threads/%ed%a0%80/window",
+    "/api/threads/%ff%fe/requests",
+    "/api/threads/t%0aX-Evil:%201",
+    "/api/chat/%0d%0aX-Evil:%201/events",
+    "/conversations/%0d%0aX-Evil:%201",
+]
+
+
+@pytest.mark.parametrize("path", EVIL)
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_nothing_of_a_path_becomes_a_header_or_a_fault(door: Door, method: str, path: str) -> None:
+    response = door.http.request(method, path)
+    assert 400 <= response.status_code < 500
+    assert "x-evil" not in response.headers
+    assert response.json().keys() - {"errors"} == MEMBERS
+    assert response.json()["instance"].isprintable()
+    assert response.json()["instance"].isascii()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"X-Request-ID: a\r\n\tX-Evil: 1",
+        b"X-Request-ID: a\x0bX-Evil: 1",
+        b"X-Request-ID: " + "文".encode() * 20,
+        b"X-Request-ID: " + b"a" * 4000,
+        b"Last-Event-ID: 1\r\n X-Evil: 1",
+        b"traceparent: \xff\xfe",
+        b"Idempotency-Key: a\x00b",
+        b"Cookie: " + b"\xed\xa0\x80",
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked",
+    ],
+)
+def test_odd_header_lines_are_refused_or_ignored(door: Door, line: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=10) as connection:
+        connection.sendall(b"GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n")
+        connection.sendall(line + b"\r\n\r\n")
+        seen = b""
+        while piece := connection.recv(4096):
+            seen += piece
+    assert seen.startswith((b"HTTP/1.1 200", b"HTTP/1.1 400"))
+    head = seen.partition(b"\r\n\r\n")[0].lower()
+    assert b"x-evil" not in head
+    assert head.count(b"x-request-id: ") == 1
+    assert endings(door.ask("好")) == ["done"]
+
+
+def test_no_forwarded_header_makes_a_caller_local(door: Door) -> None:
+    """Nor does it make one foreign: who is local is decided by the connection itself."""
+    for header in ("X-Forwarded-For", "Forwarded", "X-Forwarded-Host", "X-Real-IP"):
+        evil = {header: "for=127.0.0.1", "host": "evil.example"}
+        assert door.http.post("/api/chat", content=body(), headers={**JSON, **evil}).status_code == 403
+        assert door.http.post("/api/chat", content=body(), headers={**JSON, header: "10.0.0.1"}).is_success
+
+
+def test_an_upgrade_is_not_taken(door: Door) -> None:
+    headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+    headers["Sec-WebSocket-Key"] = "dGhlIHNhbXBsZSBub25jZQ=="
+    assert door.http.get("/health/live", headers=headers).status_code in (200, 400)
+    assert door.http.get("/health/live").status_code == 200
+
+
 def test_an_inbound_request_id_is_not_taken_over(door: Door) -> None:
     response = door.http.get("/health/live", headers={"x-request-id": "mine"})
     assert response.headers["x-request-id"] != "mine"
