@@ -22,9 +22,11 @@ from promise import (
     check_confirmed,
     check_copies,
     check_decisions,
+    check_disguises,
     check_evidence_kept,
     check_grant_is_read_anew,
     check_input,
+    check_labels,
     check_made_up,
     check_marks,
     check_quarantine,
@@ -45,11 +47,13 @@ import nodes.answer.release
 import nodes.answer.step
 import nodes.clarify.step
 import nodes.gate
+import nodes.reading.safety
 from graph.compose import fixed_caller
 from graph.state import TurnState
 from graph.steps import RequestContext, Step
 from graph.studio import LOCAL_CALLER
 from nodes.answer.grounding import Grounding
+from nodes.answer.labels import Numbering
 from nodes.contracts import Caller, Evidence, Passage, ToldSummary
 from nodes.retrieve.documents import KnowledgeStore
 from nodes.retrieve.exits import PermittedRetriever
@@ -173,6 +177,9 @@ CHECKS: dict[str, Callable[[World, Path], None]] = {
     "what was revoked is not restated": check_revoked,
     "a summary's sources go with its words": check_summary_sources,
     "a record keeps all sources of its words": check_summary_sources,
+    "labels count in the order of use": lambda world, _: check_labels(world),
+    "a label opens what it stands behind": lambda world, _: check_labels(world),
+    "a disguise hides no attack": lambda world, _: check_disguises(world),
     "one exit is enough": exits,
 }
 
@@ -482,6 +489,36 @@ def a_record_authorises_what_it_lists_only(plant: Plant) -> None:
         "show",
         lambda content, sources, *how: real(content, [one for one in sources if one.get("label")], *how),
     )
+
+
+@breaks("labels count in the order of use")
+def labels_leave_as_the_model_wrote_them(plant: Plant) -> None:
+    class AsWritten(Numbering):
+        def renumbered(self, text: str) -> str:
+            super().renumbered(text)
+            return text
+
+    plant.put(nodes.answer.release, "Numbering", AsWritten)
+
+
+@breaks("a label opens what it stands behind")
+def labels_are_renumbered_in_the_text_alone(plant: Plant) -> None:
+    real = nodes.answer.step.cited
+    plant.put(
+        nodes.answer.step,
+        "cited",
+        lambda order, passages, first_label: real(sorted(order), passages, first_label),
+    )
+
+
+@breaks("a disguise hides no attack")
+def the_screen_reads_what_is_written_alone(plant: Plant) -> None:
+    plant.put(nodes.reading.safety, "readings", lambda _folded: ())
+
+
+@breaks("a disguise hides no attack")
+def the_screen_decodes_nothing(plant: Plant) -> None:
+    plant.put(nodes.reading.safety, "decoded", lambda _text: ())
 
 
 @breaks("a grant ends with its request")
