@@ -81,6 +81,7 @@ class Fleet:
     on_end: Callable[[int], None] = lambda _slot: None
     on_leaving: Callable[[], None] = lambda: None
     limits: Patience = field(default_factory=Patience)
+    renews_on_hangup: bool = True  # else it ends, as what a terminal holds does when it is closed
     _workers: list[Worker] = field(default_factory=list)
     _outdated: list[Worker] = field(default_factory=list)
     _failures: int = 0
@@ -177,7 +178,7 @@ class Fleet:
 
     def _obey(self, signals: bytes) -> None:
         for number in signals:
-            if number == signal.SIGHUP:
+            if number == signal.SIGHUP and self.renews_on_hangup:
                 self.renew()
             else:
                 self.end()

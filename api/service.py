@@ -87,6 +87,7 @@ def serve_with(settings: Settings, host: str, port: int, workers: int, *, announ
             on_end=lambda slot: forget_worker(folder, slot),
             on_leaving=door.close,
             limits=Patience(drain=2 * settings.drain_seconds + 45),
+            renews_on_hangup=not (sys.stdin and sys.stdin.isatty()),
         )
         return fleet.run()
 

@@ -234,6 +234,13 @@ def test_a_renewal_that_fails_leaves_the_old_ones(tmp_path: Path, logged: list[A
     assert small.said.index("leaving") < small.said.index("end 1")
 
 
+def test_in_a_terminal_a_hang_up_ends_it(tmp_path: Path) -> None:
+    small = Small(tmp_path)
+    small.fleet.renews_on_hangup = False
+    assert small.run(small.ready, hang_up, small.until(lambda: "leaving" in small.said)) == 0
+    assert len(small.started) == 2
+
+
 def test_who_clings_is_killed_when_its_time_is_over(tmp_path: Path) -> None:
     small = Small(tmp_path, drain=0.3)
     small.tell("cling1")
