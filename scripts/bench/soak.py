@@ -3,9 +3,10 @@
     python -m scripts.bench soak [--turns 20000] [--vanishing 0.05] [--on-disconnect continue] [--seed 1]
 
 The service runs in a process of its own. Between blocks of turns its memory is measured when nothing is
-running: resident bytes, after a collection and after the allocator gave back what it need not keep. The slope
-is a least-squares line over the samples after the warm-up, in bytes a turn, with the 95 % interval widened
-for how much each sample resembles the one before. At the end everything that a request opens must be zero.
+running: resident bytes, after a collection and after the allocator gave back what it need not keep, and the
+number of blocks that Python has allocated. The slope is a least-squares line over the samples after the
+warm-up, with the 95 % interval widened for how much each sample resembles the one before. At the end
+everything that a request opens must be zero.
 """
 
 import argparse
@@ -43,7 +44,7 @@ class Plan:
 
 @dataclass
 class Found:
-    """`memory`: (turns so far, resident bytes, SQLite's bytes). `left`: what was still open in the end."""
+    """`memory`: (turns so far, resident bytes, allocated blocks). `left`: what was still open in the end."""
 
     turns: int = 0
     vanished: int = 0
@@ -56,13 +57,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Slope:
-    """Bytes a turn; the 95 % interval is `value` ± `within`."""
+    """So much more a turn; the 95 % interval is `value` ± `within`."""
 
     value: float
     within: float
 
     def __str__(self) -> str:
-        return f"{self.value:+.0f} ± {self.within:.0f} bytes a turn"
+        return f"{self.value:+.2f} ± {self.within:.2f}"
 
 
 def main() -> None:
@@ -192,7 +193,7 @@ def t_value(freedom: float) -> float:
 def report(found: Found, warm_up: int) -> str:
     kept = [each for each in found.memory if each[0] > warm_up] or found.memory[-1:]
     slope = slope_of([(turns, size) for turns, size, _ in kept])
-    without = slope_of([(turns, size - of_sqlite) for turns, size, of_sqlite in kept])
+    blocks = slope_of([(turns, count) for turns, _, count in kept])
     sizes = [size / 2**20 for _, size, _ in kept]
     left = {name: value for name, value in found.left.items() if value}
     return "\n\n".join(
@@ -202,7 +203,7 @@ def report(found: Found, warm_up: int) -> str:
             f"{found.whole} were answered, {found.failed} failed.",
             f"Left open: {left or 'nothing'} (of {', '.join(found.left)}).",
             f"Memory after {warm_up} turns: {sizes[0]:.1f} MiB first, {sizes[-1]:.1f} MiB last, "
-            f"{max(sizes):.1f} MiB most; slope {slope or 'unknown'}, without SQLite's bounded caches "
-            f"{without or 'unknown'} ({len(kept)} samples).",
+            f"{max(sizes):.1f} MiB most; slope {slope or 'unknown'} bytes a turn ({len(kept)} samples).",
+            f"Python's blocks: {kept[0][2]} first, {kept[-1][2]} last; slope {blocks or 'unknown'} a turn.",
         ]
     )

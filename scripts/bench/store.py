@@ -278,6 +278,10 @@ def report(found: Found, size: Size) -> str:
         [figure, 1.1, *(paired(rounds, name, "none") for name in stores), in_milliseconds(rounds)]
         for figure, rounds in found.turns.items()
     ]
+    turns += [
+        [f"{figure}, least", 1.1, *(least_ratio(rounds, name) for name in stores), None]
+        for figure, rounds in found.turns.items()
+    ]
     listings = [
         [figure, paired(rounds, "many", "few"), in_milliseconds(rounds)]
         for figure, rounds in found.listings.items()
@@ -295,6 +299,11 @@ def report(found: Found, size: Size) -> str:
             *(f"Not run: {name}: {reason}." for name, reason in found.missing.items()),
         ]
     )
+
+
+def least_ratio(rounds: Sequence[dict[str, float]], name: str) -> str:
+    """Of the least that each took in all rounds: what a busy machine adds is in neither."""
+    return f"{min(each[name] for each in rounds) / min(each['none'] for each in rounds):.2f}"
 
 
 def in_milliseconds(rounds: Sequence[dict[str, float]]) -> str:
