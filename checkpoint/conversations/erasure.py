@@ -169,13 +169,14 @@ def prune_messages(
 ) -> int:
     """Delete whole old turns: all but the newest `keep_turns` of a conversation, and those from before then.
 
-    The newest question of every conversation stays with its answer. -> how many rows went.
+    The newest question of every conversation stays with its answer, and so does its newest summary; by age,
+    older summaries go too. -> how many rows went.
     """
     gone = 0
     if keep_turns is not None:
         gone += sum(_delete_up_to(store, *boundary) for boundary in _boundaries(store, max(1, keep_turns)))
     if before is not None:
-        gone += _delete_before(store, before)
+        gone += _delete_before(store, before) + _drop_superseded(store, before)
     store.database.shed_deleted_bytes()
     return gone
 
@@ -198,6 +199,18 @@ def _delete_up_to(store: ConversationStore, conversation_id: UUID, sequence: int
     older = (message.c.conversation_id == conversation_id) & (message.c.sequence_no < sequence)
     with store.database.write("pruning messages") as connection:
         return connection.execute(delete(message).where(older)).rowcount
+
+
+def _drop_superseded(store: ConversationStore, before: datetime) -> int:
+    """Delete summaries from before then that a newer one has replaced; the newest is still in use."""
+    newer = summary_version.alias()
+    is_superseded = exists().where(
+        newer.c.conversation_id == summary_version.c.conversation_id,
+        newer.c.version > summary_version.c.version,
+    )
+    gone = delete(summary_version).where(summary_version.c.created_at < before, is_superseded)
+    with store.database.write("pruning summaries") as connection:
+        return connection.execute(gone).rowcount
 
 
 def _delete_before(store: ConversationStore, before: datetime) -> int:

@@ -40,9 +40,10 @@ from api.retention import archive, prune, purge_deleted, thread_of_owner
 from checkpoint import RedisContextSaver
 from checkpoint.archive import archive_requests, write_records
 from checkpoint.conversations.config import StoreConfig
-from checkpoint.conversations.rows import Owner, Question
+from checkpoint.conversations.erasure import prune_messages
+from checkpoint.conversations.rows import Owner, Question, Reply
 from checkpoint.conversations.store import ConversationStore, open_store
-from checkpoint.conversations.summary import FOLD_AT_LEAST
+from checkpoint.conversations.summary import FOLD_AT_LEAST, fold, summary_for
 from checkpoint.layout import context_key
 from checkpoint.requests import shanghai_time
 from graph.settings import Settings, load_settings
@@ -505,6 +506,31 @@ def test_pruning_leaves_every_branch_its_newest_turn(place: Home, model: Model) 
         assert door.ask(VAGUE)[-1][1]["status"] == "needs_input"
         asked_there = [m["content"] for m in context(door) if m["role"] == "user"]
         assert asked_there == [FACT, OTHER_NARRATIVE]
+
+
+def test_pruning_by_age_takes_replaced_summaries_and_leaves_the_one_in_use(
+    new_database: Callable[..., StoreConfig],
+) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with open_store(new_database("sqlite"), now=lambda: now) as store:
+        for number in range(3 + 3 * FOLD_AT_LEAST):
+            request_id = f"r{number}"
+            question = Question(request_id, f"第{number}问")
+            held = store.save_question(ME, question, name="c", knowledge_base="default").conversation
+            store.save_reply(ME, held.id, request_id, Reply("答"))
+            fold(store, held, window_turns=3, may_see=lambda _keys: True, summarise=lambda _work: SECRET_WORD)
+            now += timedelta(days=1)
+        used = summary_for(store, held, lambda _keys: True)
+        assert used is not None
+        assert used.version == 3
+        rows_before = len(list(store.walk_messages(ME, held.id)))
+        gone = prune_messages(store, before=now + timedelta(days=1))
+        assert len(list(store.walk_messages(ME, held.id))) == 2
+        assert gone == rows_before - 2 + 2  # and two summaries
+        assert summary_for(store, held, lambda _keys: True) == used
+        with store.database.read("test") as connection:
+            versions = connection.execute(text("SELECT version FROM summary_version")).scalars().all()
+        assert versions == [3]
 
 
 # --- receipts ---
