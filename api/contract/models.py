@@ -129,7 +129,7 @@ class DialogueState(Wire):
         renamed: dict[Any, Any] = {}
         for key, item in value.items():
             name = cls.other_names.get(key, key)
-            if name in renamed or (name != key and name in value):
+            if name in renamed:
                 raise PydanticCustomError(
                     "alias_conflict", "{name} is given twice, by its name and by an alias", {"name": name}
                 )
@@ -158,7 +158,7 @@ class DialogueState(Wire):
 class UserProfile(Wire):
     """Who asks, for the words of an answer only. Other flat fields than these are welcome."""
 
-    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    model_config = ConfigDict(extra="allow")
 
     age: int | None = Field(None, ge=0, le=200)
     gender: Maybe = None
