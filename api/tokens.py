@@ -104,9 +104,7 @@ def caller_in(claims: Mapping[str, Any]) -> Caller:
         raise BadTokenError
     if not all(_is_name(group) for group in groups):
         raise BadTokenError
-    caller = Caller(
-        tenant=str(tenant), user=str(user), groups=frozenset(groups), scopes=_scopes_of(claims)
-    )
+    caller = Caller(tenant=str(tenant), user=str(user), groups=frozenset(groups), scopes=_scopes_of(claims))
     if (caller.tenant, caller.user) == (_LOCAL.tenant, _LOCAL.user):
         raise BadTokenError  # these names are the local caller's, whose threads are named as they are
     return caller
