@@ -33,7 +33,8 @@ ABOUT = """Answers business and policy questions over many turns.
 
 Every refusal is a problem (RFC 9457): `code` names its kind, and `retryable` says whether the same request
 may succeed later. Bodies are one JSON object in UTF-8 of at most 65,536 bytes, not compressed, nested at
-most 16 levels deep, with every key once. Unknown fields are refused.
+most 16 levels deep, with every key once and without NaN, Infinity or numbers of more than 4,300 digits.
+Unknown fields are refused.
 
 Every answer has `X-Request-ID`, the id of the request in events, records and logs. One that is sent, and a
 W3C `traceparent`, are kept as attributes of the trace. Times are in the zone +08:00. Without sign-in only
