@@ -1,6 +1,8 @@
 """Which tokens are believed: every fault that one can put into a token, by secret and by public keys."""
 
 import base64
+import hashlib
+import hmac
 import json
 import time
 from typing import Any
@@ -37,6 +39,13 @@ def raw(header: Any, payload: Any, signature: bytes = b"") -> str:
     return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in [*parts, signature])
 
 
+def by_hand(header: Any) -> str:
+    """A rightly signed token with exactly this header."""
+    unsigned = raw(header, claims()).rpartition(".")[0]
+    mark = hmac.digest(SECRET.encode(), unsigned.encode(), hashlib.sha256)
+    return f"{unsigned}.{base64.urlsafe_b64encode(mark).rstrip(b'=').decode()}"
+
+
 def jwk(key: Any, kid: str, **changes: Any) -> dict[str, Any]:
     kind = {rsa.RSAPrivateKey: "RS256", ec.EllipticCurvePrivateKey: "ES256"}
     name = next((name for family, name in kind.items() if isinstance(key, family)), "EdDSA")
@@ -54,6 +63,10 @@ def by_secret(**rules: Any) -> SignIn:
 
 def by_keys(*keys: dict[str, Any], **rules: Any) -> SignIn:
     return SignIn(PublishedKeys(lambda: published(*keys)), Rules(**rules))
+
+
+async def test_a_token_signed_by_hand_is_believed() -> None:
+    assert (await by_secret().caller_of(by_hand({"alg": "HS256"}))).user == "alice"
 
 
 async def test_a_token_names_its_caller() -> None:
@@ -83,6 +96,8 @@ FAULTS = {
     "payload no object": jwt.api_jws.encode(b"[1]", SECRET, "HS256"),
     "payload no JSON": jwt.api_jws.encode(b"\xff", SECRET, "HS256"),
     "critical extension": jwt.encode(claims(), SECRET, "HS256", headers={"crit": ["x"], "x": 1}),
+    "an extension that is not called critical": by_hand({"alg": "HS256", "b64": True}),
+    "no critical extension where some are announced": by_hand({"alg": "HS256", "crit": []}),
     "detached payload": raw({"alg": "HS256", "b64": False}, claims()),
     "key id of an odd type": raw({"alg": "HS256", "kid": 1}, claims()),
     "expired": signed(exp=time.time() - 60),
@@ -160,9 +175,6 @@ class TestPublicKeys:
         )
         head = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"k"}').rstrip(b"=")
         body = base64.urlsafe_b64encode(json.dumps(claims()).encode()).rstrip(b"=")
-        import hashlib
-        import hmac
-
         for secret in (public, json.dumps(jwk(RSA_KEY, "k")).encode()):
             mark = hmac.digest(secret, head + b"." + body, hashlib.sha256)
             forged = b".".join([head, body, base64.urlsafe_b64encode(mark).rstrip(b"=")]).decode()
