@@ -81,7 +81,7 @@ def serve_with(settings: Settings, host: str, port: int, workers: int, *, announ
             pass  # the tables are brought to this release's form before any worker looks at them
         log_as_json(shanghai_now)
         fleet = Fleet(
-            starter(door, environment_of_workers(folder)),
+            starter(door, environment_of_workers(settings, folder)),
             workers,
             on_ready=lambda: announce(address_of(host, door.getsockname()[1])),
             on_end=lambda slot: forget_worker(folder, slot),
@@ -117,10 +117,12 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         yield door
 
 
-def environment_of_workers(folder: Path) -> dict[str, str]:
+def environment_of_workers(settings: Settings, folder: Path) -> dict[str, str]:
     """Ours, with what workers share: the folder of measures, and one key for the hashes in their logs."""
     given = {"PROMETHEUS_MULTIPROC_DIR": str(folder), "PYTHONPATH": _path_with(SOURCE)}
-    return {"LOG_HASH_KEY": secrets.token_hex(32), **os.environ, **given}
+    if settings.log_hash_key is None:  # one that is set reaches them as it reached us, perhaps by `.env`
+        given["LOG_HASH_KEY"] = secrets.token_hex(32)
+    return {**os.environ, **given}
 
 
 def _path_with(folder: Path) -> str:

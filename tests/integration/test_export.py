@@ -20,6 +20,8 @@ from processes import servers_in
 from starlette.testclient import TestClient
 
 from api.metrics import Metrics, metrics_folder
+from api.service import environment_of_workers, make_app
+from graph.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -154,6 +156,14 @@ def test_a_folder_named_by_the_operator_is_made(tmp_path: Path) -> None:
     assert folder.is_dir()
 
 
+def test_workers_share_one_key_for_the_hashes_in_their_logs(tmp_path: Path) -> None:
+    made = environment_of_workers(load_settings({}), tmp_path)
+    assert len(made["LOG_HASH_KEY"]) == 64
+    assert made["LOG_HASH_KEY"] != environment_of_workers(load_settings({}), tmp_path)["LOG_HASH_KEY"]
+    given = environment_of_workers(load_settings({"LOG_HASH_KEY": "k" * 16}), tmp_path)
+    assert given.get("LOG_HASH_KEY") == os.environ.get("LOG_HASH_KEY")  # what .env says is not overruled
+
+
 @pytest.fixture
 def own_logs() -> Iterator[None]:
     """A service sets up its process's logs; here the process is the tests'."""
@@ -167,8 +177,6 @@ def own_logs() -> Iterator[None]:
 @pytest.mark.usefixtures("own_logs")
 def test_any_server_can_be_given_the_app_by_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `uvicorn --factory api.service:make_app` does: opened when made, closed when its life ends."""
-    from api.service import make_app
-
     monkeypatch.setenv("BUSINESS_ASSISTANT_HOME", str(home))
     for name in ("REDIS_URL", "DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)

@@ -27,6 +27,8 @@ from api.identity import BindRefusedError
 from api.service import listening, serve, serve_with
 from graph.settings import Settings, SettingsError
 
+together = pytest.mark.xdist_group("pair of processes")  # each start of the pair costs seconds
+
 
 @dataclass
 class Pair:
@@ -88,6 +90,7 @@ def ended_in_order(service: Service) -> None:
     assert refuses(service.port)
 
 
+@together
 def test_a_turn_is_rejoined_and_listed_at_the_other_process(pair: Pair) -> None:
     _, request_id = pair.start("rejoined")
     again = pair.rejoin(request_id, after=2)
@@ -104,6 +107,7 @@ def test_a_turn_is_rejoined_and_listed_at_the_other_process(pair: Pair) -> None:
     assert [message["role"] for message in messages] == ["USER", "ASSISTANT"]
 
 
+@together
 def test_a_thread_is_busy_for_the_other_process(pair: Pair) -> None:
     stream, _ = pair.start("busy")
     service, worker = pair.other
@@ -113,6 +117,7 @@ def test_a_thread_is_busy_for_the_other_process(pair: Pair) -> None:
     assert rest_of(stream)[-1][2]["status"] == "completed"
 
 
+@together
 def test_a_turn_is_stopped_from_the_other_process(pair: Pair) -> None:
     stream, _ = pair.start("stopped")
     assert pair.at_other("POST", "/api/chat/stop", {"thread_id": "stopped"})["stopping"] is True
@@ -121,6 +126,7 @@ def test_a_turn_is_stopped_from_the_other_process(pair: Pair) -> None:
     assert record["status"] == "stopped"
 
 
+@together
 def test_the_next_turn_sees_the_history_that_the_other_process_wrote(pair: Pair) -> None:
     pair.gate.touch()
     service, worker = pair.one
