@@ -23,7 +23,7 @@ from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from checkpoint.layout import part, read_parts, read_slot, slot_of, to_text
 
 PLAIN, PACKED, UNDER = 1, 2, 3
-SMALLEST_PACKED = 256
+SMALLEST_PACKED = 400  # below it, a third of a put's time would buy some hundred bytes
 MOST_ENDS = 120
 FRAME_BYTES = len(b"\x01\x07msgpack")
 PACKING = 6  # a sixth slower than 1 for what is stored here, and a twentieth smaller
