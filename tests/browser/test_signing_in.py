@@ -53,6 +53,12 @@ def test_without_a_token_nothing_is_asked_and_the_page_says_why(open_page: Calla
     reader.see("需要登录，或登录已失效。", reader.page.locator("#conversations"))
     refused = reader.ask(FACT)
     reader.see("需要登录，或登录已失效。", refused)
+    # Who declined is not asked again by what the page reads on its own.
+    reader.page.locator("#theme").select_option("dark")
+    reader.page.locator("#language").select_option("en")
+    reader.see("Please sign in", reader.page.locator("#conversations"))
+    assert dialog.count() == 0
+    reader.page.locator("#language").select_option("zh")
     reader.button("登录", refused).click()
     sign_in(reader, token("carol"))
     reader.see("323,706.91万元", reader.answered())
