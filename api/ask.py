@@ -7,6 +7,7 @@ the model, and nothing else. No field could carry another role, a tool call or a
 import asyncio
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -169,15 +170,29 @@ def start(parts: AskParts, request: Request, body: AskRequest, caller: Caller) -
     origin: Origin = request.scope["state"]["origin"]
     pairs = None if body.history is None else [(role, text) for role, text in body.history]
     ask = Ask(parts.assistant.services, caller, request_of(body.question, origin.received_at), pairs)
-    return _started(AskRun(ask, origin, parts.pool.reserve(limit_of(caller)), parts.turn_log), parts.pool)
+    run = AskRun(ask, origin, parts.pool.reserve(limit_of(caller)), parts.turn_log)
+    _begin(run, parts.pool)
+    _limit_time(run, parts.assistant.settings.run_timeout_seconds)
+    return run
 
 
-def _started(run: AskRun, pool: WorkerPool) -> AskRun:
+def _limit_time(run: AskRun, seconds: float) -> None:
+    """End it at its next step or sentence when it runs for longer."""
+    loop = asyncio.get_running_loop()
+    timer = loop.call_later(seconds, run.control.request_drain, "timeout")
+
+    def cancel(_ended: object) -> None:
+        with suppress(RuntimeError):  # of a loop that is closed
+            loop.call_soon_threadsafe(timer.cancel)
+
+    run.ended.add_done_callback(cancel)
+
+
+def _begin(run: AskRun, pool: WorkerPool) -> None:
     try:
         run.slot.start(run.work, name=f"ask-{run.origin.request_id[:8]}")
     except RuntimeError:  # the system has no thread to give
         raise too_many("pool_full", pool.size) from None
-    return run
 
 
 def _check(question: str) -> None:

@@ -90,7 +90,7 @@ class PublishedKeys:
         """The keys with this id; without an id, the one key there is."""
         if not self._answers(kid):
             async with self._fetching:
-                if not self._answers(kid) and self._may_try():
+                if self._may_try():  # who waited for another's fetch finds it just tried
                     await self._refresh()
         if self._age() > STALE_SECONDS:
             raise KeysUnavailableError

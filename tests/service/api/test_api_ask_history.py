@@ -30,7 +30,9 @@ REPLY = {"text": "符合条件的给予补贴[C1]。"}
 
 
 @contextmanager
-def serving(home: Path, redis_url: str, folder: Path, *replies: dict[str, Any]) -> Iterator[Door]:
+def serving(
+    home: Path, redis_url: str, folder: Path, *replies: dict[str, Any], **settings: str
+) -> Iterator[Door]:
     """A server whose model says these; `door.assistant` is what it serves."""
     script = folder / "script.jsonl"
     script.write_text("\n".join(json.dumps(reply) for reply in replies or (REPLY,)), encoding="utf-8")
@@ -39,6 +41,7 @@ def serving(home: Path, redis_url: str, folder: Path, *replies: dict[str, Any]) 
         "REDIS_URL": redis_url,
         "MODEL": f"scripted:{script}",
         "MAX_WORKERS": "2",
+        **settings,
     }
     with open_assistant(load_settings(env)) as assistant, open_door(assistant) as door:
         yield door
@@ -273,3 +276,16 @@ def test_a_reader_that_leaves_frees_its_worker(home: Path, redis_url: str, tmp_p
         read_until(connection, "event: token")
         connection.close()
         door.wait_idle()
+
+
+@pytest.mark.parametrize("path", ["/v1/ask", "/v1/ask/stream"])
+def test_a_question_that_takes_too_long_is_ended(
+    home: Path, redis_url: str, tmp_path: Path, path: str
+) -> None:
+    slow = {"text": "符合条件的给予补贴[C1]。" * 400, "wait": 0.05, "piece": 2}
+    with serving(home, redis_url, tmp_path, slow, RUN_TIMEOUT_SECONDS="0.3") as door:
+        told = door.http.post(path, json={"question": NARRATIVE}).text
+        assert '"code":' in told
+        assert "processing_failed" in told
+        door.wait_idle()
+        assert answered(door, FACT)["status"] == "completed"
