@@ -10,8 +10,10 @@ import pytest
 from api.contract.consultation import CONSULTATION, ConsultationState
 from api.contract.context import ContractPlan, budget_of, parts_of
 from api.contract.domains import SHIPPED
+from api.contract.evidence import Admitted
 from api.contract.parsing import MAX_FAULTS, ContractError, Parsed, parse_contract
 from api.contract.states import Advanced, advance
+from api.contract.turn import Reading, digest
 from api.contract.versions import read_version, standing_of
 from api.strict_json import MAX_DEPTH, JsonFaultError, MalformedJsonError, read_object
 from checkpoint.window import WindowLimits, window_from_pairs
@@ -214,3 +216,25 @@ def test_no_text_and_no_value_takes_a_warning_sign_away() -> None:
     for text in ("没有发烧", "退烧了", "都没有", "no fever any more", "疼痛0分", "取消", ""):
         if text:
             assert said(text, "pain_level", "swelling", red_flags=known).state.red_flags == known
+
+
+# --- the digest ---
+
+
+def digested(before: str, after: str, *, question: str | None = None, decided: str | None = None) -> str:
+    """Of a reading that went from one degree of pain to another."""
+    read = parsed(("context.consultation_state", {**EMPTY, "pain_level": before}))
+    state = ConsultationState.model_validate({**EMPTY, "pain_level": after})
+    return digest(Reading(read, "zh", Advanced(state), Admitted(), question), decided)
+
+
+def test_the_digest_is_over_all_that_was_decided_and_nothing_else() -> None:
+    same = digested("3", "8", question="原因？", decided="d")
+    assert digested("3", "8", question="原因？", decided="d") == same
+    others = [
+        digested("4", "8", question="原因？", decided="d"),
+        digested("3", "9", question="原因？", decided="d"),
+        digested("3", "8", question="怎么办？", decided="d"),
+        digested("3", "8", question="原因？", decided="e"),
+    ]
+    assert len({same, *others}) == 5
