@@ -122,7 +122,7 @@ def _needs(said: Said) -> list[Slot]:
     if said.leans:
         return ["reference"]
     wants_figures = kind_of(said) != "narrative"
-    if wants_figures and said.unknown and not said.like:
+    if wants_figures and said.unknown and not said.like and not said.names:
         return []  # there is nothing to look up, whatever the period and the figure
     is_open: dict[Slot, bool] = {
         "company": bool(said.ambiguous) or (wants_figures and not said.companies),

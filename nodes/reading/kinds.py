@@ -75,12 +75,23 @@ class Reader:
             periods=tuple(find_periods(plain, received_at=self.received_at)),
             metrics=tuple(dict.fromkeys(metric for metric, _ in figures)),
         )
-        if said.names or not figures:
+        if said.ambiguous or not figures:
             return said
-        if is_of_everyone(plain) and len(self.companies.ids) <= MOST_COMPARED:
+        if not said.names and is_of_everyone(plain) and len(self.companies.ids) <= MOST_COMPARED:
             return replace(said, companies=self.companies.ids, everyone=True)
-        unknown = unknown_company(text, plain, [span for _, span in figures])
-        return replace(said, unknown=unknown, like=self.companies.like(unknown)) if unknown else said
+        unknown = unknown_company(text, squeezed, plain, _placed(plain, [span for _, span in figures]))
+        like = self.companies.like(unknown) if unknown and not said.names else ()
+        return replace(said, unknown=unknown, like=like)
+
+
+def _placed(plain: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of the text without blanks beside blotted names, in the text with them."""
+    places, at = [], 0
+    for character in squeeze(plain):
+        at = plain.index(character, at)
+        places.append(at)
+        at += 1
+    return [(places[start], places[end - 1] + 1) for start, end in spans]
 
 
 def kind_of(said: Said) -> AskedKind:

@@ -16,16 +16,21 @@ CLOSE_ENOUGH = (0.6, 0.8)
 MOST_CLOSE = 5
 
 
-def unknown_company(text: str, plain: str, figures: Sequence[Span]) -> str | None:
-    """The name as written. `plain` is the squeezed text without known names, `figures` where metrics are."""
+def unknown_company(text: str, squeezed: str, plain: str, figures: Sequence[Span]) -> str | None:
+    """The name as written. `plain` is the squeezed text without known names, `figures` where metrics are.
+
+    Beside known names it is found only where a joining word stands between: 云帆科技和华为.
+    """
     blotted = plain
     for start, end in figures:
         blotted = blotted[:start] + _FIGURE * (end - start) + blotted[end:]
-    if MASK in plain or not figures:
+    if not figures:
         return None
-    found = _chinese(blotted) if has_chinese(plain) else None
-    found = found or _english(blotted)
-    return words_as_written(text, plain, *found) if found else None
+    if MASK in plain:
+        found = _beside(blotted)
+    else:
+        found = (_chinese(blotted) if has_chinese(plain) else None) or _english(blotted)
+    return words_as_written(text, squeezed, *found) if found else None
 
 
 def close_names(name: str, names: Sequence[tuple[str, str]]) -> list[str]:
@@ -68,9 +73,32 @@ _NO_NAME_ZH = re.compile(
 )
 
 
+_BESIDE = re.compile(
+    rf"{MASK}(?:公司)?(?:和|与|及|以及|跟|、)(?P<after>[\u3400-\u9fffa-z0-9·&.()]{{2,24}}?(?:公司)?)(?:的|在|于)?{_TIME}?的?"
+    rf"(?:\s|年度|全年|总)*{_FIGURE}"
+    rf"|(?:^|[,。;!?]){_LEAD_IN}(?P<before>[\u3400-\u9fffa-z0-9·&.()]{{2,24}}?)(?:和|与|及|以及|跟|、){MASK}"
+    rf"|{MASK},? (?:and|or|with|vs\.?|versus) (?P<en>[a-z][\w&.-]*(?: [a-z][\w&.-]*){{0,2}}?)"
+    rf"(?:['’]s?)?(?= ?(?:in|for|by|during|fy|{_YEAR}|{_FIGURE}|[?.!,]|$))"
+)
+
+
+def _beside(text: str) -> Span | None:
+    found = _BESIDE.search(text)
+    if found is None:
+        return None
+    group = next(name for name in ("after", "before", "en") if found[name])
+    name = found[group]
+    is_none = _NO_NAME_EN.fullmatch(name) if group == "en" else _NO_NAME_ZH.search(_bare(name))
+    return None if is_none or _FIGURE in name else found.span(group)
+
+
+def _bare(name: str) -> str:
+    return name.removesuffix("公司").removesuffix("有限")
+
+
 def _chinese(text: str) -> Span | None:
     found = _NAME_ZH.search(text)
-    if found is None or _NO_NAME_ZH.search(found["name"].removesuffix("公司").removesuffix("有限")):
+    if found is None or _NO_NAME_ZH.search(_bare(found["name"])):
         return None
     return found.span("name")
 

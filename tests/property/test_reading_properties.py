@@ -161,8 +161,9 @@ def test_intents_are_consistent(text):
         assert not found["ambiguous"]
     if answers_itself(found):
         assert found["kind"] in ("fact", "comparison", "narrative")
-    if found["kind"] in ("fact", "comparison") and not found["sub_questions"] and not found["needs"]:
-        assert found["companies"] or found["unknown"]
+    is_whole = not found["sub_questions"] and not found["needs"]
+    if found["kind"] in ("fact", "comparison") and is_whole and not found.get("unknown"):
+        assert found["companies"]
         assert found["periods"]
         assert found["metrics"]
 

@@ -468,3 +468,9 @@ def test_to_be_told_more_beside_a_question_leans_on_that_question(text):
     found = read(text)
     assert found["needs"] == []
     assert len(found["sub_questions"]) == 2
+
+
+def test_a_known_company_is_answered_beside_one_that_nobody_knows():
+    found = read("云帆科技和华为2023年的净利润分别是多少")
+    assert (found["companies"], found["unknown"], found["needs"]) == (["yf-tech"], ["华为"], [])
+    assert read("云帆科技和华为的净利润")["needs"] == ["period"]

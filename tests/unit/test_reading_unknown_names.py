@@ -18,7 +18,18 @@ NAMED = [
     ("How much revenue did Tesla have in 2023?", "Tesla"),
     ("revenue of 东方能源 in 2023", "东方能源"),
 ]
+BESIDE = [
+    ("云帆科技和华为2023年的净利润分别是多少", "华为"),
+    ("腾讯、云帆科技2023年营收", "腾讯"),
+    ("Compare Yunfan Technology and Apple by revenue in 2023", "Apple"),
+]
 NOT_NAMED = [
+    "云帆科技和云帆能源2023年营收",
+    "云帆科技2022年和2023年的营收",
+    "云帆科技的营收和净利润",
+    "云帆科技和整个行业的营收",
+    "Compare Yunfan Technology and the industry by revenue in 2023",
+    "Yunfan Technology revenue and net profit in 2023",
     "2023年的营收是多少？",
     "营收是多少",
     "我们公司2023年营收是多少？",
@@ -44,7 +55,7 @@ def unknown(text: str) -> str | None:
     return Reader(INDEX, METRICS, RECEIVED_AT).read(text).unknown
 
 
-@pytest.mark.parametrize(("text", "name"), NAMED)
+@pytest.mark.parametrize(("text", "name"), [*NAMED, *BESIDE])
 def test_a_name_is_kept_as_it_is_written(text, name):
     assert unknown(text) == name
 
