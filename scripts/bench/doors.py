@@ -30,6 +30,7 @@ from nodes.contracts import Caller
 
 START_SECONDS = 120.0
 ANSWER_SECONDS = 900.0
+SETTLE_SECONDS = 60.0
 Loops = list[asyncio.AbstractEventLoop]
 Commands = dict[str, Callable[..., Any]]
 
@@ -53,6 +54,13 @@ class Door:
         """Seconds of processor that the process has used."""
         used: float = self.ask("cpu")
         return used
+
+    def settle(self) -> dict[str, float]:
+        """What is open once the runs of vanished clients have ended; what is then left, is left."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while any((left := self.ask("open")).values()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return dict(left)
 
 
 @contextmanager

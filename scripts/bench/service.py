@@ -217,7 +217,7 @@ def measure_streams(streams: int) -> dict[str, float]:
         with open_door("ours", Path(home) / "ours", MODEL=model, MAX_WORKERS=str(streams)) as door:
             asyncio.run(all_at_once(door.port, "warm-up", 2))
             told = asyncio.run(all_at_once(door.port, "streams", streams))
-            left = door.ask("open")
+            left = door.settle()
     whole = [each for each in told if each.is_whole]
     return {
         "whole": len(whole),

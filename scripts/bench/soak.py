@@ -29,7 +29,6 @@ from scripts.bench.service import MIXED, PACKAGES, doors, note
 LANES = 8
 TURNS = 5  # of a conversation
 MOST_EVENTS = 8  # a client may vanish after any of so many; an answer has about nine
-SETTLE_SECONDS = 60.0
 FACTS = (MIXED[0], MIXED[2], "北渚茶业2024年净利润是多少？", "云帆科技的营收是多少？", "再说一遍")
 
 
@@ -89,7 +88,7 @@ def run(turns: int, block: int, vanishing: float, seed: int, **settings: str) ->
         door, plans = opened["ours"], plan(turns, vanishing, seed)
         while found.turns < turns:
             asyncio.run(one_block(door, plans, min(block, turns - found.turns), found))
-            found.left = settle(door)
+            found.left = door.settle()
             found.memory.append((found.turns, *door.ask("memory")))
             if found.turns % (10 * block) == 0:
                 note(f"{found.turns} turns, {found.memory[-1][1] / 2**20:.1f} MiB")
@@ -150,14 +149,6 @@ async def send_half(port: int) -> None:
     writer.write(head + b'Content-Length: 100\r\n\r\n{"thread_id": ')
     await writer.drain()
     writer.transport.abort()
-
-
-def settle(door: Door) -> dict[str, float]:
-    """What is open once the runs of vanished clients have ended; what is then left, is left."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while any((left := door.ask("open")).values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
 
 
 def slope_of(samples: Sequence[tuple[float, float]]) -> Slope | None:
