@@ -32,12 +32,12 @@ def assistant(place: Home, model: Model) -> Iterator[Assistant]:
 
 def marks_in(text: str) -> set[int]:
     """The numbers of the conversations whose mark stands in the text."""
-    return {number for number in range(MANY) if f"标记{number:03}" in text}
+    return {number for number in range(MANY) if f"第{number:03}次问" in text}
 
 
 def talk(assistant: Assistant, number: int) -> str:
     """Two turns of one conversation, all of whose words bear its mark; and what was told."""
-    mark = f"标记{number:03}"
+    mark = f"第{number:03}次问"
     # Every fifth asks as one who may see what the others may not.
     caller = AUDITOR if number % 5 == 0 else Caller(user=f"user {mark}")
     told = ""
@@ -72,7 +72,7 @@ def test_fifty_readers_at_once_get_their_own_answers(place: Home, model: Model) 
     with many.door(model) as door:
 
         def ask(number: int) -> Any:
-            return door.post(f"{NARRATIVE}（标记{number:03}）", f"t{number}", client_message_id="same")
+            return door.post(f"{NARRATIVE}（第{number:03}次问）", f"t{number}", client_message_id="same")
 
         told = together([lambda number=number: ask(number) for number in range(MANY)])
         for number, response in enumerate(told):

@@ -205,14 +205,15 @@ def test_a_crafted_field_is_refused_by_every_way_of_reading(
     key = context_key(PREFIX, "t")
     with place.door() as door:
         door.ask(FACT)
-        start = {"value": b"cv", "writes": b"ww", "record": b"cc"}[where]
-        fields = [field for field in redis_client.hkeys(key) if field.startswith(start)]
-        assert fields
-        for field in fields:
-            old = redis_client.hget(key, field)
-            assert old is not None
-            at = old.rfind(b"\x07msgpack") - 1 if where == "record" else 0
-            redis_client.hset(key, field, (old[:at] if at > 0 else b"") + crafted)
+    start = {"value": b"cv", "writes": b"ww", "record": b"cc"}[where]
+    fields = [field for field in redis_client.hkeys(key) if field.startswith(start)]
+    assert fields
+    for field in fields:
+        old = redis_client.hget(key, field)
+        assert old is not None
+        at = old.rfind(b"\x07msgpack") - 1 if where == "record" else 0
+        redis_client.hset(key, field, (old[:at] if at > 0 else b"") + crafted)
+    with place.door() as door:  # one that remembers nothing of the thread
         saver = door.app.state.assistant.saver
         if where != "writes":  # the newest checkpoint of a finished turn has none
             with pytest.raises(CannotRestoreError):
