@@ -19,7 +19,7 @@ from graph.build import build_graph
 from graph.compose import Assistant, caller_of_context
 from graph.run import config_for
 from graph.steps import RequestContext
-from nodes.contracts import Caller
+from nodes.contracts import Caller, ToldSummary
 
 MANY = 50
 
@@ -42,7 +42,9 @@ def talk(assistant: Assistant, number: int) -> str:
     caller = AUDITOR if number % 5 == 0 else Caller(user=f"user {mark}")
     told = ""
     for text in (RESTRICTED_QUESTIONS[0], NARRATIVE):
-        result = say(assistant, f"{text}（{mark}）", f"t{number}", caller, summary=f"摘要{mark}")
+        result = say(
+            assistant, f"{text}（{mark}）", f"t{number}", caller, summary=ToldSummary(f"摘要{mark}", ())
+        )
         told += result.text
         if result.status == "needs_input":
             told += say(assistant, "取消", f"t{number}", caller).text
