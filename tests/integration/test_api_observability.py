@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import structlog
 from door import Door, Script, endings, events_of, open_door, read_rest, read_until, stand_in
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from span_keeper import keep_spans
 from test_api_strangers import token
 
 from api.logs import log_as_json
@@ -38,12 +37,8 @@ API_KEY = "sk-MARKERAPIKEY7731"
 
 @pytest.fixture(scope="module")
 def exported() -> Iterator[InMemorySpanExporter]:
-    """The process's one tracer provider, with the spans kept in memory."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    yield exporter
-    provider.shutdown()
+    with keep_spans() as exporter:
+        yield exporter
 
 
 @pytest.fixture

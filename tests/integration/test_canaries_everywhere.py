@@ -7,6 +7,7 @@ groups, for whom the same places do. So a walk that looks in the wrong place fai
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
@@ -18,7 +19,9 @@ import structlog
 import telling_provider
 from contract_sender import COMPLETE, contract
 from door import Door, open_door
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from promise import AUDITOR, NOW, RESTRICTED_QUESTIONS, SECRETS, restricted_documents
+from span_keeper import keep_spans, told_by
 from sqlalchemy import text as sql
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -39,6 +42,7 @@ MARKS = tuple(
 )
 QUESTIONS = ("创业补贴有多少？", *RESTRICTED_QUESTIONS, *MARKS)
 SECRET = "a secret of the test that is long enough"
+SPANS_OF_A_TURN = (b"POST /api/chat", b"step retrieve", b"step answer", b"chat telling")
 CANARY = re.compile(rb"CANARY-[0-9A-F]{4}")
 
 # Where a caller with the grant finds canaries. The other places never hold any.
@@ -64,7 +68,15 @@ TOLD_TO_THE_GRANTED = {
     "prompts",
 }
 
-FEW = {"ask", "window", "GET /api/threads/{thread_id}/window", "POST /v1/ask", "POST /v1/ask/stream"}
+# Larger values lie compressed in Redis; "kept: states" reads the same through the codec.
+FEW = {
+    "kept: redis",
+    "ask",
+    "window",
+    "GET /api/threads/{thread_id}/window",
+    "POST /v1/ask",
+    "POST /v1/ask/stream",
+}
 
 
 @dataclass
@@ -76,6 +88,7 @@ class Walk:
     env: Mapping[str, str]
     folder: Path
     log: io.StringIO
+    spans: InMemorySpanExporter
     found: dict[str, bytes] = field(default_factory=dict)
     routes: set[str] = field(default_factory=set)
 
@@ -236,6 +249,7 @@ class Walk:
             if file.is_file() and "knowledge" not in file.name:
                 self.note(f"kept: {file.name.removesuffix('-wal').removesuffix('-shm')}", file.read_bytes())
         self.note("log", self.log.getvalue())
+        self.note("spans", told_by(self.spans.get_finished_spans()))
         self.note("prompts", repr(telling_provider.PROMPTS))
 
 
@@ -269,6 +283,8 @@ def walk_as(
     log = io.StringIO()
     log_as_json(lambda: NOW, log)
     telling_provider.PROMPTS.clear()
+    stack = ExitStack()
+    spans = stack.enter_context(keep_spans())
 
     def walk(caller: Caller) -> Walk:
         env = {"BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url, "HISTORY_MAX_TURNS": "2"}
@@ -276,23 +292,25 @@ def walk_as(
         if caller is not PLAIN:
             env["JWT_SECRET"] = SECRET
             monkeypatch.setattr(api.cli, "_caller", lambda: caller)
-        taken = Walk(caller, load_settings(env), env, tmp_path, log)
+        taken = Walk(caller, load_settings(env), env, tmp_path, log, spans)
         taken.over_http()
         taken.on_the_command_line()
         taken.read_what_stays(redis_client)
         taken.with_loss()
         return taken
 
-    yield walk
+    with stack:
+        yield walk
     structlog.reset_defaults()
 
 
 def require_whole(walk: Walk) -> None:
     """Nothing was left out: each command, each route, each place where something stays."""
-    commands = set(get_command(api.cli.app).commands) - {"serve", "import-threads"}  # type: ignore[attr-defined]
+    commands = set(get_command(api.cli.app).commands) - {"serve", "work", "import-threads"}  # type: ignore[attr-defined]
     assert commands <= walk.found.keys()
     assert walk.routes <= walk.found.keys()
     assert b"request_ended" in walk.found["log"]
+    assert all(b'"name": "%b"' % name in walk.found["spans"] for name in SPANS_OF_A_TURN)
 
 
 def test_no_canary_is_in_any_byte_for_a_caller_without_the_grant(walk_as: Callable[[Caller], Walk]) -> None:
@@ -316,7 +334,7 @@ def test_the_same_walk_finds_canaries_for_the_granted(
 
     # Another caller of the command line on the very thread where the granted one was told all of it.
     monkeypatch.setattr(api.cli, "_caller", lambda: PLAIN)
-    later = Walk(PLAIN, walk.settings, walk.env, walk.folder, walk.log)
+    later = Walk(PLAIN, walk.settings, walk.env, walk.folder, walk.log, walk.spans)
     for command in ("window cli", "replay cli", "replay cli --live", "ask -t cli 那去年呢？"):
         later._run(*command.split())
     assert later.places() == set()
