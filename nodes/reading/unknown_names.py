@@ -1,7 +1,8 @@
 """A company that a question about figures names and the directory does not hold.
 
 Only what stands where a company stands is taken for a name: just before the period or the figure in Chinese,
-before 's or after "of" in English. Anything else is no name, and the company is asked for.
+before 's, after "of" or at the head of a bare "Name 2023 revenue" in English. Anything else is no name, and
+the company is asked for.
 """
 
 import re
@@ -113,12 +114,13 @@ _NAME_EN = re.compile(
     rf"|{_FIGURE}+ (?:of|for|at) ?(?P<of>{_WORDS})"
     rf"(?= ?(?:in|for|during|since|from|over|last|this|fy|q[1-4])\b| {_YEAR}\b|[?.!,]|$)"
     rf"|\b(?:did|does) (?P<did>{_WORDS}) (?:have|make|earn|report|post|pay|get)\b"
+    rf"|^(?P<bare>{_WORDS}),? ?(?:fy ?)?{_YEAR} {_FIGURE}+[?.!]?$"
 )
 # Words that name no company; a phrase of them alone, or with one of the last anywhere in it, is none.
 _NO_NAME_EN = re.compile(
     r"(?:(?:the|an?|our|my|your|their|his|her|its|this|that|these|those|who|any|some|it|they|we|you|i|he|she"
     r"|business|group|market|years?|quarter|half|month|last|previous|current|today|let|there|here|how|much|many"
-    r"|is|was|and|or|total|fiscal|full|everyone|\d+)\b ?)+"
+    r"|is|was|and|or|total|fiscal|full|annual|yearly|quarterly|overall|consolidated|everyone|\d+)\b ?)+"
     r"|.*\b(?:company|companies|firms?|industry|which|whose|what|all|each|every)\b.*"
 )
 # "what was Apple's revenue": the name begins after the words that ask.
@@ -132,7 +134,7 @@ def _english(text: str) -> Span | None:
     found = _NAME_EN.search(text)
     if found is None:
         return None
-    group = next(name for name in ("owner", "of", "did") if found[name])
+    group = next(name for name in ("owner", "of", "did", "bare") if found[name])
     start, end = found.span(group)
     asking = _ASKING_EN.match(text, start, end)
     start = asking.end() if asking else start

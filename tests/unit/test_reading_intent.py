@@ -126,7 +126,8 @@ QUESTIONS = [
         "What was the headcount at Yunhu Properties last year?",
         "fact", ["yh-property"], ["2024"], ["employees"], [],
     ),
-    ("Shanghai FY2099 REVENUE", "fact", [], ["2099"], ["revenue"], ["company"]),
+    ("Shanghai FY2099 REVENUE", "fact", [], ["2099"], ["revenue"], []),
+    ("annual 2023 revenue", "fact", [], ["2023"], ["revenue"], ["company"]),
     ("revenue of Yunfan in 2023", "fact", [], ["2023"], ["revenue"], ["company"]),
     ("Yunfan Energy revenue", "fact", ["yf-energy"], [], ["revenue"], ["period"]),
     ("2023 employees of Yunfan Energy", "fact", ["yf-energy"], [], ["employees"], ["period"]),
@@ -415,6 +416,10 @@ def test_a_name_much_like_a_company_is_asked_about():
     found = read("云凡科技的营收是多少？")
     assert (found["unknown"], found["ambiguous"]) == (["云凡科技"], [["yf-tech"]])
     assert found["needs"] == ["company", "period"]
+
+
+def test_a_bare_english_question_names_its_company_too():
+    assert read("Shanghai FY2099 REVENUE")["unknown"] == ["Shanghai"]
 
 
 def test_a_policy_question_knows_no_unknown_company():
