@@ -173,8 +173,9 @@ def test_intents_are_consistent(text):
 def test_width_and_script_change_nothing(text):
     wide = text.translate({code: code + 0xFEE0 for code in range(0x30, 0x3A)})
     written = wide.replace("云", "雲").replace("营", "營").replace("净", "淨")
-    first, second = read(text), read(written)
-    assert {**first, "sub_questions": len(first["sub_questions"])} == {
-        **second,
-        "sub_questions": len(second["sub_questions"]),
-    }
+    # Sub-questions and the names of unknown companies are told as they were written.
+    first, second = (
+        {**found, "sub_questions": len(found["sub_questions"]), "unknown": len(found.get("unknown", []))}
+        for found in (read(text), read(written))
+    )
+    assert first == second
