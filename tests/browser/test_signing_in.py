@@ -1,7 +1,7 @@
 """Where the service asks for a token, the page asks the person for it, and shows each their own."""
 
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,11 @@ FACT = "云帆科技2023年的营业收入是多少？"
 
 
 @pytest.fixture(scope="module")
-def door(chromium: Any, model: Model, sample_home: Path, redis_server: str) -> Iterator[Any]:
-    home = replace(Home(sample_home, redis_server), more={"JWT_SECRET": SECRET})
+def door(
+    chromium: Any, model: Model, sample_home: Path, short_folder: Path, redis_server: str
+) -> Iterator[Any]:
+    folder = Path(shutil.copytree(sample_home, short_folder / "signing-in"))
+    home = Home(folder, redis_server, {"JWT_SECRET": SECRET})
     with home.door(model) as door:
         yield door
 
