@@ -232,7 +232,7 @@ def test_an_inbound_id_is_in_no_log(saver: RedisContextSaver, logged: io.StringI
 
 
 def test_what_libraries_log_is_cut_down_to_where_it_came_from(logged: io.StringIO) -> None:
-    library = logging.getLogger("some.library")
+    library = logging.getLogger("some.module")
     try:
         {}[MARKER]
     except KeyError:
@@ -240,7 +240,7 @@ def test_what_libraries_log_is_cut_down_to_where_it_came_from(logged: io.StringI
     library.warning(MARKER)
     library.info("not worth a line")
     failed, warned = lines(logged, "library_log")
-    assert (failed["level"], failed["logger"], failed["error"]) == ("error", "some.library", "KeyError")
+    assert (failed["level"], failed["logger"], failed["error"]) == ("error", "some.module", "KeyError")
     assert (warned["level"], warned["error"]) == ("warning", None)
     assert failed["at"].startswith("test_api_observability:")
     assert MARKER not in logged.getvalue()
