@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import structlog
 from sqlalchemy import insert
 
 from api.app import create_app
@@ -85,7 +86,9 @@ def run(size: Size, *, on_postgres: bool) -> Found:
     found = Found()
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ba-bench-")))
-        log_as_json(shanghai_now, stack.enter_context((home / "log").open("w")))
+        log = stack.enter_context((home / "log").open("w"))
+        stack.callback(structlog.reset_defaults)  # before the file is closed
+        log_as_json(shanghai_now, log)
         assistant = stack.enter_context(assistant_in(home))
         stores = {"sqlite": stack.enter_context(open_store(StoreConfig(home=home)))}
         if on_postgres:
