@@ -16,6 +16,7 @@ NAMES = (
     "grounding",
     "safety",
     "language",
+    "quotations",
 )
 
 

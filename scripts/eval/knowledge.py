@@ -23,7 +23,14 @@ def sample_store() -> Iterator[KnowledgeStore]:
 @contextmanager
 def store_of(passages: Mapping[str, str]) -> Iterator[KnowledgeStore]:
     """Each passage is a public document without a title; long ones are cut as any document is."""
-    documents = [Document(Record(key, "1", "", "set"), text) for key, text in passages.items()]
+    with titled_store({key: ("", text) for key, text in passages.items()}) as store:
+        yield store
+
+
+@contextmanager
+def titled_store(texts: Mapping[str, tuple[str, str]]) -> Iterator[KnowledgeStore]:
+    """Each (title, text) is a public document."""
+    documents = [Document(Record(key, "1", title, "set"), text) for key, (title, text) in texts.items()]
     with _empty_store() as store:
         store.replace(SourceSet("set", "1", documents))
         yield store

@@ -31,6 +31,7 @@ from scripts.eval.public_sets import (
         ("safety_second", 200),
         ("dialogues", 50),
         ("languages", 50),
+        ("quotations", 120),
     ],
 )
 def test_own_sets_are_large_enough_and_say_each_thing_once(name, least):
