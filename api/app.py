@@ -157,8 +157,8 @@ def create_app(
     app.state.sign_in, app.state.metrics = sign_in_of(settings), metrics
     app.state.heartbeat_seconds, app.state.grace_seconds = settings.heartbeat_seconds, grace
     _add_chat(app, desk)
-    app.include_router(ask_router(AskParts(assistant, desk.pool, log_of_turns)))
-    app.include_router(contract_router(ContractParts(assistant, desk.pool)))
+    app.include_router(ask_router(AskParts(assistant, desk.pool, log_of_turns, desk.errands)))
+    app.include_router(contract_router(ContractParts(assistant, desk.pool, desk.errands)))
     parts = ConversationParts(ledger, desk) if ledger else None
     app.include_router(rejoin_router(Rejoining(assistant, desk, ledger)))
     app.include_router(threads_router(ThreadParts(assistant, keeper, store)))

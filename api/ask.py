@@ -7,7 +7,6 @@ the model, and nothing else. No field could carry another role, a tool call or a
 import asyncio
 import time
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
@@ -18,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from api.bodies import Body, StrictRoute, Words
 from api.edge import Origin
+from api.errands import Errands, why_unanswered
 from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of, limit_of
 from api.problems import Refusal, problem_body, responses, too_many
@@ -110,9 +110,10 @@ class AskRun:
 
     def _conclude(self, result: TurnResult) -> None:
         seconds = time.monotonic() - self.began
-        self.turn_log.asked(self.origin.request_id, self.ask.request["text"], result, seconds)
+        cause = self.control.drain_reason
+        self.turn_log.asked(self.origin.request_id, self.ask.request["text"], result, seconds, cause)
         if result.status not in ("completed", "needs_input"):
-            self._refuse(Refusal("processing_failed", "The question could not be processed; send it again."))
+            self._refuse(why_unanswered(self.control, "question"))
             return
         answer = _shown(self, result)
         tell_outcome(self.feed, answer.model_dump())
@@ -137,6 +138,7 @@ class AskParts:
     assistant: Assistant
     pool: WorkerPool
     turn_log: TurnLog
+    errands: Errands
 
 
 def ask_router(parts: AskParts) -> APIRouter:
@@ -172,20 +174,8 @@ def start(parts: AskParts, request: Request, body: AskRequest, caller: Caller) -
     ask = Ask(parts.assistant.services, caller, request_of(body.question, origin.received_at), pairs)
     run = AskRun(ask, origin, parts.pool.reserve(limit_of(caller)), parts.turn_log)
     _begin(run, parts.pool)
-    _limit_time(run, parts.assistant.settings.run_timeout_seconds)
+    parts.errands.begin(run.control, run.ended)
     return run
-
-
-def _limit_time(run: AskRun, seconds: float) -> None:
-    """End it at its next step or sentence when it runs for longer."""
-    loop = asyncio.get_running_loop()
-    timer = loop.call_later(seconds, run.control.request_drain, "timeout")
-
-    def cancel(_ended: object) -> None:
-        with suppress(RuntimeError):  # of a loop that is closed
-            loop.call_soon_threadsafe(timer.cancel)
-
-    run.ended.add_done_callback(cancel)
 
 
 def _begin(run: AskRun, pool: WorkerPool) -> None:

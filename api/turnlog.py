@@ -45,9 +45,13 @@ class TurnLog:
         log.info("request_ended", **known, cause=cause, **ids, **self._told(result))
         self._count(record, result)
 
-    def asked(self, request_id: str, question: str, result: TurnResult, seconds: float) -> None:
-        """A question without a conversation, and without a record."""
-        known = {"request_id": request_id, "status": result.status, "degraded": result.degraded}
+    def asked(
+        self, request_id: str, question: str, result: TurnResult, seconds: float, cause: str | None = None
+    ) -> None:
+        """A question without a conversation, and without a record. `cause` as in `ended`."""
+        known = {
+            "request_id": request_id, "status": result.status, "degraded": result.degraded, "cause": cause
+        }  # fmt: skip
         told = {**self._told(result), "question": self._said(question)}
         log.info("ask_ended", **known, duration_ms=round(seconds * 1000), **told)
         self._count_tokens(result)

@@ -23,6 +23,7 @@ from starlette.concurrency import run_in_threadpool
 
 from api import records, takeover
 from api.edge import Origin
+from api.errands import Errands
 from api.events import Feed
 from api.identity import limit_of
 from api.leases import (
@@ -217,6 +218,7 @@ class Desk:
         self._ledger = ledger
         settings = assistant.settings
         self._patience = Patience(settings.run_timeout_seconds, settings.detach_seconds)
+        self.errands = Errands(settings.run_timeout_seconds)
         self._runs = Runs()
         self._followers: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -292,6 +294,7 @@ class Desk:
     def interrupt_all(self) -> None:
         for run in self._runs.active():
             run.interrupt("shutdown")
+        self.errands.interrupt_all("shutdown")
 
     async def _start(self, ask: Ask, slot: Slot) -> Run:
         run = Run(ask, ask.origin.request_id)

@@ -66,7 +66,7 @@ async def connect_async(config: ContextConfig) -> AsyncClient:
         server = await asyncio.to_thread(open_embedded, config.home)
         url = server.url
         # The client's own connections keep the server in use from here on.
-        server.presence.close()
+        server.let_go()
     client = make_async_client(url, config)
     await check_async_server(client)
     return client

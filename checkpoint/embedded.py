@@ -1,6 +1,7 @@
 """A Valkey server of our own for when no REDIS_URL is set: one per data folder, shared by its processes.
 
-It runs detached: neither Ctrl-C nor the death of the process that started it stops it. A confirmed write has
+It runs detached: neither Ctrl-C nor the death of the process that started it stops it while another one uses
+it. Once nobody does, however they ended, its guardian ends it (checkpoint/guardian.py). A confirmed write has
 been written to its append-only file, so that kill -9 of either side loses nothing; only while the disk is
 still busy with an earlier flush may the server put the writing off, for at most two seconds (appendfsync
 everysec). A server that is found running is used as it is.
@@ -9,32 +10,34 @@ everysec). A server that is found running is used as it is.
 import fcntl
 import hashlib
 import os
-import re
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 
+from checkpoint import guardian
 from checkpoint.errors import EmbeddedServerError
+from checkpoint.guardian import ask, connect_to, end_if_alone
 
 # The kernel's limit for a socket's path is 104 to 108 bytes, terminator included.
 LONGEST_SOCKET_PATH = 100
 START_SECONDS = 30.0
-ANSWER_SECONDS = 5.0
-LOOKS = 4
+ALONE_SECONDS = 5.0  # how long a server that nobody uses waits for the next user
 
 
 @dataclass
 class EmbeddedServer:
     """A handle on the running server. While it is open, the server counts us as connected.
 
-    close() ends the server when this handle started it and nobody else is connected. In a forked child
-    close() only lets go.
+    close() ends the server at once when this handle started it and nobody else is connected; else the
+    guardian does when the last one has gone. In a forked child close() only lets go.
     """
 
     url: str
@@ -42,6 +45,7 @@ class EmbeddedServer:
     home: Path
     path: Path
     presence: socket.socket = field(repr=False)
+    use: IO[str] = field(repr=False)  # the lock that tells the guardian that somebody is here
     owner: int = field(default_factory=os.getpid, repr=False)
     closed: bool = False
 
@@ -49,11 +53,16 @@ class EmbeddedServer:
         if self.closed:
             return
         self.closed = True
-        if self.owner != os.getpid() or not self.started_here:
-            self.presence.close()
-            return
-        with hold_lock(self.home), self.presence:
-            end_if_alone(self.presence)
+        with self.use, self.presence:
+            if self.owner == os.getpid() and self.started_here:
+                with hold_lock(self.home):
+                    end_if_alone(self.presence)
+
+    def let_go(self) -> None:
+        """Use the server no more, and leave its end to others."""
+        self.closed = True
+        self.presence.close()
+        self.use.close()
 
     def revive(self) -> None:
         """Start the server again when it has died. Its data are read back from the append-only file."""
@@ -61,7 +70,8 @@ class EmbeddedServer:
             return
         again = open_embedded(self.home)
         self.presence.close()
-        self.presence = again.presence
+        self.use.close()
+        self.presence, self.use = again.presence, again.use
         self.started_here = self.started_here or again.started_here
 
 
@@ -71,17 +81,21 @@ def open_embedded(home: Path) -> EmbeddedServer:
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = socket_path(home)
-        with hold_lock(home):
+        with hold_lock(home), ExitStack() as undo:
+            use = undo.enter_context((home / guardian.USERS).open("a"))
+            fcntl.flock(use, fcntl.LOCK_SH)
             started = not answers(path)
             if started:
                 start_server(home, path)
+            post_guardian(home, path)
             presence = connect_to(path)
+            undo.pop_all()
     except OSError as fault:
         raise EmbeddedServerError(
             f"{home} cannot be used: {fault}",
             "Set BUSINESS_ASSISTANT_HOME to a folder that can be written, or REDIS_URL to a server",
         ) from fault
-    return EmbeddedServer("unix://" + quote(str(path)), started, home, path, presence)
+    return EmbeddedServer("unix://" + quote(str(path)), started, home, path, presence, use)
 
 
 def socket_path(home: Path) -> Path:
@@ -107,7 +121,7 @@ def socket_path(home: Path) -> Path:
 @contextmanager
 def hold_lock(home: Path) -> Iterator[None]:
     """One starter or stopper at a time in this folder, across processes. Waits at most 30 s."""
-    with (home / "valkey.lock").open("a") as file:
+    with (home / guardian.LOCK).open("a") as file:
         deadline = time.monotonic() + START_SECONDS
         while True:
             try:
@@ -121,25 +135,6 @@ def hold_lock(home: Path) -> Iterator[None]:
                     ) from None
                 time.sleep(0.02)
         yield
-
-
-def connect_to(path: Path) -> socket.socket:
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    link.settimeout(ANSWER_SECONDS)
-    try:
-        link.connect(str(path))
-    except OSError:
-        link.close()
-        raise
-    return link
-
-
-def ask(link: socket.socket, *words: str) -> bytes:
-    """One command and the first piece of its reply, enough for the short replies that are read here."""
-    link.sendall(
-        f"*{len(words)}\r\n".encode() + b"".join(b"$%d\r\n%b\r\n" % (len(w), w.encode()) for w in words)
-    )
-    return link.recv(65536)
 
 
 def answers(path: Path) -> bool:
@@ -203,6 +198,30 @@ def start_server(home: Path, path: Path) -> None:
     )
 
 
+def post_guardian(home: Path, path: Path) -> None:
+    """See that a guardian watches over the server. Its lock says that there is one, and goes with it."""
+    with (home / guardian.GUARD).open("a") as file:
+        if not guardian.takes(file):
+            return
+        program, number = str(Path(guardian.__file__)), file.fileno()
+        words = [sys.executable, "-I", "-S", program, str(home), str(path), str(ALONE_SECONDS), str(number)]
+        quiet = subprocess.DEVNULL
+        done = subprocess.run(  # noqa: S603 - our own program and words from above
+            words,
+            pass_fds=(number,),
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if done.returncode:
+            raise EmbeddedServerError(
+                f"its guardian did not start in {home}: {sys.executable} ended with {done.returncode}",
+                "Set REDIS_URL to a server",
+            )
+
+
 def has_died(home: Path) -> bool:
     """Whether the process that wrote the pid file is gone. False while there is no such file."""
     try:
@@ -218,22 +237,3 @@ def last_lines(log: Path) -> str:
     with suppress(OSError):
         return " / ".join(log.read_text(errors="replace").splitlines()[-3:])
     return "it left no log"
-
-
-def end_if_alone(link: socket.socket) -> None:
-    """Ask the server to end, files written, unless another client is connected. The lock is held.
-
-    Returns when the server is gone: it answers nothing and closes the connection at its very end.
-    """
-    try:
-        for _ in range(LOOKS):
-            found = re.search(rb"connected_clients:(\d+)", ask(link, "INFO", "clients"))
-            if found is not None and int(found[1]) == 1:
-                link.settimeout(START_SECONDS)
-                ask(link, "SHUTDOWN")
-                return
-            # Our own client closed just now, and the server may not have seen it yet.
-            time.sleep(0.02)
-    except OSError:
-        # It had ended, or was ended, before: that was the wish.
-        pass

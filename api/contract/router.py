@@ -21,6 +21,7 @@ from api.contract.models import ContextAnswer
 from api.contract.parsing import ContractError, MalformedError, UnsupportedVersionError, parse_contract
 from api.contract.states import StateRegistry
 from api.contract.turn import ContractTurn, Origin, Reading, TurnFailedError
+from api.errands import Errands, why_unanswered
 from api.events import EventStream, Feed
 from api.identity import caller_of, limit_of
 from api.problems import Refusal, problem_body, responses, too_many
@@ -56,6 +57,7 @@ class ContractParts:
 
     assistant: Answering
     pool: WorkerPool
+    errands: Errands
     caller_of: Callable[..., Any] = caller_of
     registry: StateRegistry = SHIPPED
 
@@ -141,6 +143,7 @@ async def _start(parts: ContractParts, request: Request, caller: Caller) -> "Con
         except ContractError as error:
             raise refusal_of(error) from None
         _begin(run, parts.pool)
+        parts.errands.begin(run.control, run.ended)
         undo.pop_all()
     return run
 
@@ -179,8 +182,10 @@ class ContractRun:
         self.feed.say("created", {"request_id": self.turn.origin.request_id, **ids})
         try:
             answer = self._answer()
-        except TurnFailedError:
-            self._refuse(Refusal("processing_failed", "No answer could be given; send the contract again."))
+        except TurnFailedError as error:
+            request_id, cause = self.turn.origin.request_id, self.control.drain_reason
+            log.info("contract_ended", request_id=request_id, status=error.status, kind=None, cause=cause)
+            self._refuse(why_unanswered(self.control, "contract"))
         except Exception as error:  # noqa: BLE001 - the thread's boundary; logged by type and place
             log_fault("contract_fault", self.turn.origin.request_id, error)
             self._refuse(Refusal("internal_error"))
@@ -206,7 +211,8 @@ class ContractRun:
         self.slot.release()  # before the end is told, so that the reader's next turn finds it free
         body = to_json(answer)
         meta = answer.meta
-        log.info("contract_ended", request_id=meta.request_id, status=meta.status, kind=meta.kind)
+        ids = {"request_id": meta.request_id, "cause": self.control.drain_reason}
+        log.info("contract_ended", **ids, status=meta.status, kind=meta.kind)
         if body["sources"]:
             self.feed.say("citations", {"citations": body["sources"]})
         self.feed.say("done", body)

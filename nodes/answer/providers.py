@@ -24,6 +24,7 @@ from nodes.contracts import Generated, Language, Message, Prompt, Provider, Prov
 
 # A model that does not stop is stopped at this many characters a token of the output limit.
 CHARACTERS_A_TOKEN = 6
+PROMPTS_KEPT = 1000  # by a scripted model, which may be served for long
 ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 0.5
 
@@ -278,7 +279,8 @@ class Reply:
 
 @dataclass
 class ScriptedProvider:
-    """Replies from a list, in order; keeps the prompts it was given. For tests, demonstrations and replay.
+    """Replies from a list, in order; keeps the newest `PROMPTS_KEPT` prompts that it was given. For tests,
+    demonstrations and replay.
 
     A reply with `when` answers every question that holds those words; the others are used one after the
     other, and the last of them again and again, unless `once` is set, which makes an exhausted script an
@@ -321,6 +323,7 @@ class ScriptedProvider:
     def _next(self, prompt: Prompt) -> Reply:
         with self._lock:
             self.prompts.append(prompt)
+            del self.prompts[:-PROMPTS_KEPT]
             replies = [reply if isinstance(reply, Reply) else Reply(reply) for reply in self.replies]
             for reply in replies:
                 if reply.when is not None and reply.when in prompt.question:

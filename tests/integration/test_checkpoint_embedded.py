@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import redis
 from langgraph.checkpoint.conformance.test_utils import (
@@ -31,6 +32,7 @@ from checkpoint.embedded import LONGEST_SOCKET_PATH, answers, open_embedded, soc
 from checkpoint.studio import open_saver
 
 ROOT = Path(checkpoint.__file__).parents[1]
+WAIT_SECONDS = 60.0  # how long anything may take before a test gives up; nothing is asserted about speed
 
 
 @pytest.fixture
@@ -63,6 +65,30 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def wait_for_end(home: Path) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while answers(socket_path(home)):
+        assert time.monotonic() < deadline, "nobody uses it, and it goes on"
+        time.sleep(0.02)
+
+
+def guardian_of(home: Path) -> psutil.Process:
+    (found,) = (each for each in psutil.process_iter(["cmdline"]) if is_guardian(each, home))
+    return found
+
+
+def is_guardian(process: psutil.Process, home: Path) -> bool:
+    words = process.info["cmdline"] or []
+    return str(home) in words and any(word.endswith("guardian.py") for word in words)
+
+
+def held_by_a_child(home: Path) -> "subprocess.Popen[str]":
+    child = run_child(home, HOLD)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    return child
 
 
 def put(saver: RedisContextSaver, thread: str = "t") -> None:
@@ -126,11 +152,12 @@ def test_several_handles_share_one_server(home: Path) -> None:
     assert first.url == second.url
     first.close()  # it started the server, but is not alone
     assert answers(socket_path(home))
-    second.close()  # it did not start it
-    assert answers(socket_path(home))
     third = open_embedded(home)
     assert third.started_here is False
+    second.close()  # it did not start it
+    assert answers(socket_path(home))
     third.close()
+    wait_for_end(home)
 
 
 def test_racing_starters_get_one_server(home: Path) -> None:
@@ -155,19 +182,113 @@ def test_racing_processes_get_one_server(home: Path) -> None:
         assert child.returncode == 0
 
 
-def test_the_server_outlives_a_killed_process_and_is_reused(home: Path) -> None:
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guardian that is started here waits for nobody."""
+    monkeypatch.setattr("checkpoint.embedded.ALONE_SECONDS", 0.05)
+
+
+@pytest.mark.usefixtures("soon")
+def test_the_server_outlives_a_killed_process_while_another_uses_it(home: Path) -> None:
     home.mkdir(mode=0o700)
-    child = run_child(home, HOLD)
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
+    child = held_by_a_child(home)
     pid = process_of(home)
     assert os.getsid(pid) != os.getsid(child.pid)  # no terminal signal reaches it
+    with RedisContextSaver(ContextConfig(home=home)) as saver:
+        child.kill()
+        child.communicate()
+        time.sleep(0.3)  # many times what a guardian that errs would wait
+        assert is_alive(pid)
+        assert process_of(home) == pid
+        assert len(list(saver.list(None))) == 1
+    wait_for_end(home)
+
+
+def test_the_next_user_finds_it_running_when_it_comes_soon(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkpoint.embedded.ALONE_SECONDS", WAIT_SECONDS)
+    with RedisContextSaver(ContextConfig(home=home)):
+        child = held_by_a_child(home)
+        pid = process_of(home)
     child.kill()
     child.communicate()
-    assert is_alive(pid)
     with RedisContextSaver(ContextConfig(home=home)) as saver:
         assert process_of(home) == pid
         assert len(list(saver.list(None))) == 1
+    guardian_of(home).kill()
+
+
+@pytest.mark.usefixtures("soon")
+def test_it_ends_when_all_who_used_it_were_killed(home: Path) -> None:
+    with RedisContextSaver(ContextConfig(home=home)):  # it posts the guardian, which waits for nobody
+        children = [held_by_a_child(home) for _ in range(2)]
+        pid = process_of(home)
+    assert is_alive(pid)
+    for child in children:
+        assert is_alive(pid)
+        child.kill()
+        child.communicate()
+    wait_for_end(home)
+    assert not is_alive(pid)
+    with RedisContextSaver(ContextConfig(home=home)) as saver:
+        assert len(list(saver.list(None))) == 2
+
+
+def test_a_process_that_is_killed_alone_leaves_no_server(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    child = held_by_a_child(home)
+    pid, guardian = process_of(home), guardian_of(home)
+    assert os.getsid(guardian.pid) != os.getsid(child.pid)
+    child.kill()
+    child.communicate()
+    wait_for_end(home)
+    assert not is_alive(pid)
+    guardian.wait(WAIT_SECONDS)
+
+
+@pytest.mark.usefixtures("soon")
+def test_one_guardian_and_another_when_it_is_killed(home: Path) -> None:
+    first, second = open_embedded(home), open_embedded(home)
+    guardian = guardian_of(home)
+    guardian.kill()
+    guardian.wait(WAIT_SECONDS)
+    third = open_embedded(home)
+    assert guardian_of(home).pid != guardian.pid
+    for handle in (first, second, third):
+        handle.started_here = False
+        handle.close()
+    wait_for_end(home)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_server_that_starts_at_once_again_is_guarded_too(home: Path) -> None:
+    for _ in range(5):
+        handle = open_embedded(home)
+        handle.started_here = False
+        handle.close()
+        time.sleep(0.06)  # about when the guardian ends the server
+    wait_for_end(home)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_client_that_only_joined_keeps_it(home: Path) -> None:
+    handle = open_embedded(home)
+    with redis.Redis(unix_socket_path=str(socket_path(home))) as client:
+        client.set("k", "v")
+        handle.started_here = False
+        handle.close()
+        time.sleep(0.3)
+        assert client.get("k") == b"v"
+    wait_for_end(home)
+
+
+def test_a_guardian_that_cannot_start_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("checkpoint.guardian.__file__", str(home / "missing.py"))
+    with pytest.raises(EmbeddedServerError, match="guardian"):
+        open_embedded(home)
+    monkeypatch.undo()
+    open_embedded(home).close()
 
 
 async def test_a_killed_server_comes_back_with_everything(home: Path) -> None:
@@ -252,7 +373,7 @@ def test_what_does_not_answer_is_not_doubled(home: Path, monkeypatch: pytest.Mon
     handle = open_embedded(home)
     pid = process_of(home)
     os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr("checkpoint.embedded.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("checkpoint.guardian.ANSWER_SECONDS", 0.2)
     try:
         with pytest.raises(EmbeddedServerError, match="does not answer"):
             open_embedded(home)

@@ -223,8 +223,25 @@ def test_workers_whose_fleet_was_killed_finish_and_leave(home: Path) -> None:
         _, left = psutil.wait_procs(workers, WAIT_SECONDS)
         assert not left
         assert refuses(service.port)
-        (server,) = servers_in(home)  # its data are safe in it, and the next start finds it
-        server.kill()
+        until(lambda: not servers_in(home))  # nobody is left who would end it
+
+
+def test_a_killed_service_leaves_no_server_behind(home: Path) -> None:
+    with serving(home) as service:
+        (server,) = servers_in(home)
+        service.call("POST", "/v1/ask", {"question": NARRATIVE})
+        service.process.kill()
+        service.process.wait()
+        server.wait(WAIT_SECONDS)
+        assert not servers_in(home)
+
+
+def test_everything_killed_at_once_leaves_no_server_behind(home: Path) -> None:
+    with serving(home, "--workers", "2") as service:
+        (server,) = servers_in(home)
+        for process in (psutil.Process(service.process.pid), *service.workers()):
+            process.kill()
+        server.wait(WAIT_SECONDS)
 
 
 def test_what_cannot_start_is_told_with_its_code(home: Path) -> None:

@@ -15,7 +15,7 @@ from nodes.answer.providers import (
     is_unanswered,
     load_provider,
 )
-from nodes.contracts import Language, Passage
+from nodes.contracts import Language, Passage, Prompt
 
 HIRING = """---
 id: hiring
@@ -206,6 +206,16 @@ def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
     provider = load_provider(f"scripted:{path}")
     assert isinstance(provider, ScriptedProvider)
     assert list(provider.replies) == [Reply("一。"), Reply("二。", when="条件"), Reply(error="429")]
+
+
+def test_a_script_that_is_served_for_long_keeps_a_bounded_number_of_prompts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nodes.answer.providers.PROMPTS_KEPT", 3)
+    provider = ScriptedProvider(["一。"])
+    for number in range(5):
+        list(provider.stream(Prompt(f"问题{number}", "zh", [], [])))
+    assert [prompt.question for prompt in provider.prompts] == ["问题2", "问题3", "问题4"]
 
 
 @pytest.mark.parametrize("line", ["{", "3", '{"txt": "x"}', "[1]"])
