@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from scripts.bench import growth, retrieval, service, soak, store
+from scripts.bench import growth, retrieval, service, silent, soak, store
 from scripts.bench.contestants import open_all
 from scripts.bench.report import report
 from scripts.bench.saver import Size, count_turn, run
@@ -91,3 +91,11 @@ def test_a_small_run_of_the_store_measures_every_figure() -> None:
     assert found.archive["new written"] >= 40  # the turns before have left records too
     assert found.archive["known written"] == 0
     assert "| conversations, second page |" in store.report(found, size)
+
+
+def test_silent_connections_end_while_a_user_is_answered_and_nothing_is_left() -> None:
+    found = silent.run(60, 80, idle=1.0, turns=1)
+    assert (found.never_ended, sum(found.counted.values())) == (0, 60)
+    assert found.left == {"turns running": 0, "connections": 0}
+    assert found.moments["after"].files <= found.moments["before"].files + 5
+    assert "| while open |" in silent.report(found)
