@@ -562,11 +562,15 @@ def faded(record: records.Record) -> dict[str, Any]:
 
 
 def _summary_of(run: Run, entry: Entry | None) -> dict[str, int]:
-    """Which summary of the conversation the run was given, and up to which message that reached."""
+    """Which summary of the conversation the run was given, how far it reached, and which message this is."""
     if entry is None:
         return {}
     reached = entry.conversation.summary_message_sequence
-    return {"summary_version": run.summary_version, "summary_sequence": reached}
+    return {
+        "question_sequence": entry.question.sequence_no,
+        "summary_version": run.summary_version,
+        "summary_sequence": reached,
+    }
 
 
 def tell(feed: Feed, event: StageEvent | TokenEvent | ResetEvent) -> None:

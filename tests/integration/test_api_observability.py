@@ -136,6 +136,7 @@ def test_each_turn_logs_what_an_operator_needs(full_door: Door, logged: io.Strin
         assert line["duration_ms"] >= 0
         assert (line["summary_sequence"], line["summary_version"]) == (0, 0)
         assert line["cause"] is None
+        assert line["question_sequence"] == (1 if line is one else 3)
         assert re.fullmatch(r"[\w-]+@[\w-]+#\d+-\d+", line["passages"][0])
     assert one["question"]["hash"] == two["question"]["hash"]
     assert one["window"] == {"first": 0, "last": 0, "bytes": 0}
