@@ -5,6 +5,7 @@ and `ours` is the service as `business-assistant serve` runs it. The parent talk
 so that asking for its figures is no request.
 """
 
+import _sqlite3
 import asyncio
 import ctypes
 import gc
@@ -21,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from graph.compose import Assistant, open_assistant, prepare_knowledge
 from graph.run import TurnResult, stream_turn
@@ -221,17 +222,48 @@ def open_things(app: Any, loops: Loops) -> dict[str, float]:
     }
 
 
-def memory() -> tuple[int, int]:
-    """Bytes of the process in memory, and blocks that Python has allocated; without garbage.
+class Memory(NamedTuple):
+    """Of a process without garbage. `None` where this platform does not tell."""
 
-    Blocks are counted exactly. The bytes also move with what the allocators keep and how it is cut up.
-    """
+    resident: int  # bytes; also moves with what the allocators keep and how it is cut up
+    blocks: int  # that Python has allocated, counted exactly
+    in_use: int | None  # bytes that the C allocator has given out and not got back
+    sqlite: int | None  # bytes of those in SQLite's hands, its page caches among them
+
+
+def memory() -> Memory:
     for _ in range(3):
         gc.collect()
     with suppress(OSError, AttributeError):  # another C library keeps what it keeps
         ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE"), sys.getallocatedblocks()
+    return Memory(pages * os.sysconf("SC_PAGE_SIZE"), sys.getallocatedblocks(), _in_use(), _sqlite_bytes())
+
+
+class _MallInfo(ctypes.Structure):
+    """glibc's `struct mallinfo2`, ten sizes."""
+
+    _fields_ = [(f"f{number}", ctypes.c_size_t) for number in range(10)]
+
+
+def _in_use() -> int | None:
+    """`uordblks`, over all arenas, and `hblkhd`, what was mapped by itself."""
+    try:
+        ask = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError):
+        return None
+    ask.restype = _MallInfo
+    info = ask()
+    return int(info.f7) + int(info.f4)
+
+
+def _sqlite_bytes() -> int | None:
+    try:
+        ask = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    except (OSError, AttributeError):
+        return None
+    ask.restype = ctypes.c_int64
+    return int(ask())
 
 
 def _is_servers_own(task: asyncio.Task[Any]) -> bool:

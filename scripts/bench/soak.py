@@ -2,11 +2,11 @@
 
     python -m scripts.bench soak [--turns 20000] [--vanishing 0.05] [--on-disconnect continue] [--seed 1]
 
-The service runs in a process of its own. Between blocks of turns its memory is measured when nothing is
-running: resident bytes, after a collection and after the allocator gave back what it need not keep, and the
-number of blocks that Python has allocated. The slope is a least-squares line over the samples after the
-warm-up, with the 95 % interval widened for how much each sample resembles the one before. At the end
-everything that a request opens must be zero.
+The service runs in a process of its own. Between blocks of turns, when nothing is running, its memory is
+measured: resident bytes, after a collection and after the allocator gave back what it need not keep; the
+blocks that Python has allocated; the bytes that the C allocator has given out; and SQLite's share of these.
+The slope is a least-squares line over the samples after the warm-up, with the 95 % interval widened for how
+much each sample resembles the one before. At the end everything that a request opens must be zero.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scripts.bench.doors import Door
+from scripts.bench.doors import Door, Memory
 from scripts.bench.load import Connections, ask
 from scripts.bench.machine import about
 from scripts.bench.service import MIXED, PACKAGES, doors, note
@@ -43,14 +43,14 @@ class Plan:
 
 @dataclass
 class Found:
-    """`memory`: (turns so far, resident bytes, allocated blocks). `left`: what was still open in the end."""
+    """`memory`: turns so far, and the process then. `left`: what was still open in the end."""
 
     turns: int = 0
     vanished: int = 0
     whole: int = 0
     failed: int = 0
     seconds: float = 0.0
-    memory: list[tuple[int, int, int]] = field(default_factory=list)
+    memory: list[tuple[int, Memory]] = field(default_factory=list)
     left: dict[str, float] = field(default_factory=dict)
 
 
@@ -89,9 +89,9 @@ def run(turns: int, block: int, vanishing: float, seed: int, **settings: str) ->
         while found.turns < turns:
             asyncio.run(one_block(door, plans, min(block, turns - found.turns), found))
             found.left = door.settle()
-            found.memory.append((found.turns, *door.ask("memory")))
+            found.memory.append((found.turns, door.ask("memory")))
             if found.turns % (10 * block) == 0:
-                note(f"{found.turns} turns, {found.memory[-1][1] / 2**20:.1f} MiB")
+                note(f"{found.turns} turns, {found.memory[-1][1].resident / 2**20:.1f} MiB")
     found.seconds = time.perf_counter() - began
     return found
 
@@ -182,10 +182,6 @@ def t_value(freedom: float) -> float:
 
 
 def report(found: Found, warm_up: int) -> str:
-    kept = [each for each in found.memory if each[0] > warm_up] or found.memory[-1:]
-    slope = slope_of([(turns, size) for turns, size, _ in kept])
-    blocks = slope_of([(turns, count) for turns, _, count in kept])
-    sizes = [size / 2**20 for _, size, _ in kept]
     left = {name: value for name, value in found.left.items() if value}
     return "\n\n".join(
         [
@@ -193,8 +189,21 @@ def report(found: Found, warm_up: int) -> str:
             f"{found.turns} turns in {found.seconds:.0f} s; {found.vanished} clients vanished, "
             f"{found.whole} were answered, {found.failed} failed.",
             f"Left open: {left or 'nothing'} (of {', '.join(found.left)}).",
-            f"Memory after {warm_up} turns: {sizes[0]:.1f} MiB first, {sizes[-1]:.1f} MiB last, "
-            f"{max(sizes):.1f} MiB most; slope {slope or 'unknown'} bytes a turn ({len(kept)} samples).",
-            f"Python's blocks: {kept[0][2]} first, {kept[-1][2]} last; slope {blocks or 'unknown'} a turn.",
+            f"Memory after {warm_up} turns:",
+            growth(found.memory, warm_up),
         ]
     )
+
+
+def growth(samples: Sequence[tuple[int, Memory]], warm_up: int) -> str:
+    """A row for each figure that this platform tells."""
+    kept = [each for each in samples if each[0] > warm_up] or samples[-1:]
+    rows = ["| | first | last | most | slope a turn |", "|---|---|---|---|---|"]
+    for name in Memory._fields:
+        line = [(turns, value) for turns, found in kept if (value := getattr(found, name)) is not None]
+        if line:
+            values = [value for _, value in line]
+            rows.append(
+                f"| {name} | {values[0]:,} | {values[-1]:,} | {max(values):,} | {slope_of(line) or '–'} |"
+            )
+    return "\n".join(rows)

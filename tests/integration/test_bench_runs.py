@@ -67,7 +67,8 @@ def test_after_turns_of_which_clients_vanish_nothing_is_left_open() -> None:
     assert found.whole + found.vanished == 250
     assert found.left == dict.fromkeys(found.left, 0)
     assert {"slots", "leases held", "leases stored", "tasks", "turns_running"} <= found.left.keys()
-    assert len(found.memory) == 2
+    assert [turns for turns, _ in found.memory] == [125, 250]
+    assert all(each.in_use > each.sqlite > 0 < each.blocks for _, each in found.memory)
     assert "Left open: nothing" in soak.report(found, warm_up=0)
 
 
