@@ -5,7 +5,7 @@ one; values go when no remaining checkpoint refers to them.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from checkpoint import scripts
@@ -55,24 +55,36 @@ def choose_older(stored: Iterable[Stored]) -> Doomed:
 def choose_turns(stored: Iterable[Stored], turns: int) -> Doomed:
     """All that is older than the last `turns` turns of every branch of the root namespace.
 
-    A turn begins with a checkpoint whose source is `input`. A branch ends in a checkpoint without children,
-    so a fork, an unfinished turn and a pending clarification are always within the last turn of theirs.
-    Subgraph checkpoints go with the root checkpoint they belong to.
+    A turn begins with a checkpoint whose source is `input`.
+    """
+    return choose_of_branches(stored, lambda root, leaf: last_turns(root, leaf, turns))
+
+
+def choose_of_branches(
+    stored: Iterable[Stored], kept_of: Callable[[Mapping[str, Stored], Stored], set[str]]
+) -> Doomed:
+    """All but what `kept_of(root, leaf)` keeps of each branch of the root namespace.
+
+    A branch ends in a checkpoint without children, so a fork, an unfinished turn and a pending clarification
+    are always within the last turn of theirs. Subgraph checkpoints go with the root checkpoint of theirs.
     """
     spaces = by_namespace(stored)
     root = spaces.get("", {})
-    parents = {item.parent for item in root.values()}
     kept: set[str] = set()
-    for item in root.values():
-        # The latest counts as an end even if something made it its own ancestor.
-        if item.id not in parents or item.id == max(root):
-            kept |= last_turns(root, item, turns)
+    for leaf in ends(root):
+        kept |= kept_of(root, leaf)
     gone = root.keys() - kept
     doomed = {("", id_) for id_ in gone}
     for namespace, items in spaces.items():
         if namespace:
             doomed |= {(namespace, item.id) for item in items.values() if item.anchor in gone}
     return doomed
+
+
+def ends(items: Mapping[str, Stored]) -> Iterator[Stored]:
+    """The checkpoints without children, and the latest, even if something made it its own ancestor."""
+    parents = {item.parent for item in items.values()}
+    return (item for item in items.values() if item.id not in parents or item.id == max(items))
 
 
 def last_turns(items: Mapping[str, Stored], leaf: Stored, turns: int) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from uuid import UUID
 
 from checkpoint import erase
-from checkpoint.erase import Doomed, Stored, by_namespace, choose_turns, walk, walk_to_seeds
+from checkpoint.erase import Doomed, Stored, choose_of_branches, choose_turns, walk, walk_to_seeds
 from checkpoint.errors import BadRequestError, CannotRestoreError
 from checkpoint.plan import Plan, Plans
 from checkpoint.requests import RequestRecord, check_record, decode_record, record_pattern, shanghai_time
@@ -85,22 +85,8 @@ def choose(stored: Iterable[Stored], rule: Rule) -> Doomed:
 
 
 def choose_older_than(stored: Iterable[Stored], before: datetime) -> Doomed:
-    """Turns whose last checkpoint is from before then; of each branch the newest turn stays in any case.
-
-    Subgraph checkpoints go with the root checkpoint they belong to.
-    """
-    spaces = by_namespace(stored)
-    root = spaces.get("", {})
-    parents = {item.parent for item in root.values()}
-    kept: set[str] = set()
-    for leaf in (item for item in root.values() if item.id not in parents):
-        kept |= _kept_of_branch(root, leaf, before)
-    gone = root.keys() - kept
-    doomed = {("", id_) for id_ in gone}
-    for namespace, items in spaces.items():
-        if namespace:
-            doomed |= {(namespace, item.id) for item in items.values() if item.anchor in gone}
-    return doomed
+    """Turns whose last checkpoint is from before then; of each branch the newest turn stays in any case."""
+    return choose_of_branches(stored, lambda root, leaf: _kept_of_branch(root, leaf, before))
 
 
 def _kept_of_branch(items: Mapping[str, Stored], leaf: Stored, before: datetime) -> set[str]:

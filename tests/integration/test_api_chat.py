@@ -1,7 +1,6 @@
 """POST /api/chat on a real server: its events, its records, and who may run when."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,19 +26,6 @@ KEYS = {
     "started_at", "finished_at", "duration_ms", "status", "degraded", "error_code",
 }  # fmt: skip
 NASTY = "甲\r\n乙\u2028丙\u2029丁\x85戊\ndata: 己\n\nevent: done\r辛 😀 \x1c"
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def door(saver: RedisContextSaver, script: Script) -> Iterator[Door]:
-    with open_door(stand_in(saver), run_turn=script) as door:
-        yield door
-        script.go.set()
-        door.wait_idle()
 
 
 def together(jobs: list[Any]) -> list[Any]:
@@ -198,7 +184,10 @@ def test_stop_reaches_a_run_at_another_door(saver: RedisContextSaver, script: Sc
 
 
 def test_nothing_to_stop(door: Door) -> None:
-    assert door.http.post("/api/chat/stop", json={"thread_id": "none"}).json()["stopping"] is False
+    door.ask("好")
+    assert door.http.post("/api/chat/stop", json={"thread_id": "t"}).json()["stopping"] is False
+    refused = door.http.post("/api/chat/stop", json={"thread_id": "none"})
+    assert (refused.status_code, refused.json()["code"]) == (404, "not_found")
 
 
 def test_two_doors_share_the_lease(saver: RedisContextSaver, script: Script, door: Door) -> None:

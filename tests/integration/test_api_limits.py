@@ -22,11 +22,6 @@ ALICE, BOB = token("acme", "alice"), token("acme", "bob")
 OTHER_ALICE = token("other", "alice")
 
 
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
 @contextmanager
 def signed_in(saver: Any, script: Any, *, at_once: int = 2, **more: Any) -> Iterator[Door]:
     assistant = stand_in(saver, jwt_secret=SECRET, caller_max_running=at_once, **more)

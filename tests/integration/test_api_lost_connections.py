@@ -34,19 +34,6 @@ from checkpoint import ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
 
 
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def door(saver: RedisContextSaver, script: Script) -> Iterator[Door]:
-    with open_door(stand_in(saver), run_turn=script) as door:
-        yield door
-        script.go.set()
-        door.wait_idle()
-
-
 def reset(connection: socket.socket) -> None:
     """End the connection the hard way: the server's next send meets a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

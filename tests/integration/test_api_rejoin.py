@@ -17,19 +17,6 @@ Numbered = tuple[int, str, str]
 
 
 @pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def door(saver: RedisContextSaver, script: Script) -> Iterator[Door]:
-    with open_door(stand_in(saver), run_turn=script) as door:
-        yield door
-        script.go.set()
-        door.wait_idle()
-
-
-@pytest.fixture
 def real_doors(assistant: Any, new_database: Callable[..., StoreConfig]) -> Iterator[tuple[Door, Door, Any]]:
     """Two processes' worth of doors on one Redis and one database."""
     with (

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,19 +19,6 @@ from checkpoint.conversations.store import open_store
 
 KEY = "8e03978e-40d5-43dd-bc93-6894a57f9324"
 NARRATIVE = "创业补贴有多少？"
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def door(saver: RedisContextSaver, script: Script) -> Iterator[Door]:
-    with open_door(stand_in(saver), run_turn=script) as door:
-        yield door
-        script.go.set()
-        door.wait_idle()
 
 
 def send(door: Door, text: str = "好", thread_id: str = "t", key: Any = KEY, **more: Any) -> Any:

@@ -54,6 +54,12 @@ def test_the_newest_turn_stays_however_old() -> None:
     assert days_left(chain(0, 1), START + timedelta(days=900)) == [1]
 
 
+def test_the_latest_stays_even_as_its_own_ancestor() -> None:
+    (alone,) = chain(0, per_turn=1)
+    ring = alone._replace(parent=alone.id)
+    assert choose_older_than([ring], START + timedelta(days=900)) == set()
+
+
 def test_each_branch_keeps_its_newest_turn() -> None:
     stored = chain(0, 1, 2)
     fork = chain(3, parent=stored[2].id)
