@@ -84,7 +84,8 @@ def choose_of_branches(
 def ends(items: Mapping[str, Stored]) -> Iterator[Stored]:
     """The checkpoints without children, and the latest, even if something made it its own ancestor."""
     parents = {item.parent for item in items.values()}
-    return (item for item in items.values() if item.id not in parents or item.id == max(items))
+    latest = max(items, default="")
+    return (item for item in items.values() if item.id not in parents or item.id == latest)
 
 
 def last_turns(items: Mapping[str, Stored], leaf: Stored, turns: int) -> set[str]:
