@@ -74,6 +74,8 @@ from graph.run import BadTextError, check_text, stream_turn
 from graph.settings import Settings
 from nodes.contracts import Caller, Language
 
+MOMENT_SECONDS = 2.0  # for what was interrupted to be recorded, and again for its readers to be told
+
 CallerHere = Annotated[Caller, Depends(caller_of)]
 KeyHere = Annotated[str | None, Depends(idempotency_key)]
 ThreadHere = Annotated[ThreadId, Path()]
@@ -204,11 +206,11 @@ def _add_chat(app: FastAPI, desk: Desk) -> None:
 
     @app.post(
         "/api/chat/stop",
-        responses={**_ALWAYS, **_ON_BODY, **_ON_STORE},
+        responses={**_ALWAYS, **_ON_BODY, **_ON_STORE, **responses("not_found")},
         summary="Stop the running request of a thread",
     )
     async def stop(body: StopBody, caller: CallerHere) -> Stopping:
-        stopping = await run_in_threadpool(desk.stop, thread_of(caller, body.thread_id))
+        stopping = await run_in_threadpool(desk.stop, caller, body.thread_id)
         return Stopping(thread_id=body.thread_id, stopping=stopping)
 
 
@@ -388,11 +390,14 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._desk.drain()
-        patience = asyncio.get_running_loop().call_later(self._grace_seconds, self._desk.interrupt_all)
+        later = asyncio.get_running_loop().call_later
+        patience = later(self._grace_seconds, self._desk.interrupt_all)
+        last = later(2 * self._grace_seconds + MOMENT_SECONDS, self._desk.give_up)
         try:
             await super().shutdown(sockets)
         finally:
             patience.cancel()
+            last.cancel()
 
 
 def address_of(host: str, port: int) -> str:
@@ -427,7 +432,7 @@ def make_server(
         server_header=False,
         proxy_headers=False,  # who is local is decided by the connection itself
         # Streams get the grace to finish, the interrupted ones a moment to be recorded.
-        timeout_graceful_shutdown=round(2 * grace) + 5,
+        timeout_graceful_shutdown=math.ceil(2 * grace + 2 * MOMENT_SECONDS),
         log_config=None,  # its loggers are this process's, like those of every other library
     )
     return DrainingServer(config, app.state.desk, grace, announce)

@@ -122,9 +122,16 @@ class AskRun:
 
     def _refuse(self, refusal: Refusal) -> None:
         self.slot.release()
+        self._say(refusal)
+        self.ended.set_exception(refusal)
+
+    def _say(self, refusal: Refusal) -> None:
         body = problem_body(refusal, request_id=self.origin.request_id, instance=self.origin.path)
         self.feed.say("error", body)
-        self.ended.set_exception(refusal)
+
+    def give_up(self) -> None:
+        """The process ends without it."""
+        self._say(Refusal("shutting_down"))
 
     def abandon(self) -> None:
         """Nobody reads it any more, and nothing keeps it: writing on would be for nobody."""
@@ -174,7 +181,7 @@ def start(parts: AskParts, request: Request, body: AskRequest, caller: Caller) -
     ask = Ask(parts.assistant.services, caller, request_of(body.question, origin.received_at), pairs)
     run = AskRun(ask, origin, parts.pool.reserve(limit_of(caller)), parts.turn_log)
     _begin(run, parts.pool)
-    parts.errands.begin(run.control, run.ended)
+    parts.errands.begin(run.control, run.ended, run.give_up)
     return run
 
 

@@ -6,6 +6,7 @@ told to end, and when its stream has lost its reader.
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -20,23 +21,26 @@ class Errands:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._running: set[RunControl] = set()
+        self._running: dict[RunControl, Callable[[], None]] = {}
         self._ends: str | None = None
         self._guard = threading.Lock()
 
-    def begin(self, control: RunControl, ended: "Future[Any]") -> None:
-        """From now until `ended`, this one is watched. Called in the event loop."""
+    def begin(self, control: RunControl, ended: "Future[Any]", give_up: Callable[[], None]) -> None:
+        """From now until `ended`, this one is watched. Called in the event loop.
+
+        `give_up` tells its reader that no answer comes, where it hears nothing.
+        """
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self._seconds, _interrupt, control, "timeout")
         with self._guard:
-            self._running.add(control)
+            self._running[control] = give_up
             ends = self._ends
         if ends:
             _interrupt(control, ends)
 
         def leave(_ended: object) -> None:
             with self._guard:
-                self._running.discard(control)
+                self._running.pop(control, None)
             with suppress(RuntimeError):  # of a loop that is closed
                 loop.call_soon_threadsafe(timer.cancel)
 
@@ -53,6 +57,12 @@ class Errands:
             running = list(self._running)
         for control in running:
             _interrupt(control, reason)
+
+    def give_up(self) -> None:
+        with self._guard:
+            left = list(self._running.values())
+        for tell in left:
+            tell()
 
 
 def _interrupt(control: RunControl, reason: str) -> None:

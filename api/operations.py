@@ -67,7 +67,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "Stop the running request of a thread",
         "Ends it at its next step or sentence, in whatever process it runs. Question and partial text are "
         "kept, marked as stopped; the next question simply works. `stopping` is false when nothing ran.",
-        ("invalid_body", "store_unavailable"),
+        ("not_found", "invalid_body", "store_unavailable", *_DATABASE),
     ),
     ("get", "/api/chat/{request_id}/events"): Operation(
         "follow_request",

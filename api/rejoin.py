@@ -180,8 +180,9 @@ def _follow_here(parts: Rejoining, run: Run, after: int) -> EventStream:
 async def _tell_outcome(parts: Rejoining, found: Found, run: Run) -> None:
     """Wait for the end, which the lease bounds, and tell it."""
     try:
-        while await run_in_threadpool(parts.is_running, found, run.request_id):
-            await asyncio.sleep(POLL_SECONDS)
+        with parts.desk.following(run):
+            while await run_in_threadpool(parts.is_running, found, run.request_id):
+                await asyncio.sleep(POLL_SECONDS)
         stored = await run_in_threadpool(parts.stored, run, run.ask.caller, found.name)
     except CheckpointUnavailable:
         run.feed.say(*run.error("store_unavailable"))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from api import records, takeover
 from api.edge import Origin
 from api.errands import Errands
 from api.events import Feed
-from api.identity import limit_of
+from api.identity import limit_of, thread_of
 from api.leases import (
     CallerLimitError,
     Claim,
@@ -36,7 +37,7 @@ from api.leases import (
     Seats,
     ThreadBusyError,
 )
-from api.ledger import Entry, Ledger, refusal_of
+from api.ledger import Entry, Ledger, owner_of, refusal_of
 from api.metrics import Metrics
 from api.problems import Refusal, problem_body, too_many
 from api.turnlog import TurnLog, log_fault
@@ -221,6 +222,7 @@ class Desk:
         self.errands = Errands(settings.run_timeout_seconds)
         self._runs = Runs()
         self._followers: set[asyncio.Task[None]] = set()
+        self._followed: dict[Feed, Run] = {}
         self._draining = False
 
     async def take(self, ask: Ask) -> Run:
@@ -250,12 +252,27 @@ class Desk:
             await self._look_up(ask)
             raise
 
-    def stop(self, thread_id: str) -> bool:
-        """Stop the thread's running request, in whatever process. False when none runs."""
+    def stop(self, caller: Caller, name: str) -> bool:
+        """Stop the running request of the caller's conversation, in whatever process. False when none runs.
+
+        Raises Refusal "not_found" where the caller has nothing of this name.
+        """
+        thread_id = thread_of(caller, name)
         mine = self._runs.active(thread_id)
         for run in mine:
             run.stop()
-        return bool(mine) or self._keeper.request_stop(thread_id)
+        stopping = bool(mine) or self._keeper.request_stop(thread_id)
+        if not stopping and not self._knows(caller, name, thread_id):
+            raise Refusal("not_found")
+        return stopping
+
+    def _knows(self, caller: Caller, name: str, thread_id: str) -> bool:
+        """Whether there is a thread of this name, or a conversation whose thread has expired or not begun."""
+        if self._keeper.knows_thread(thread_id):
+            return True
+        if self._ledger is None:
+            return False
+        return self._ledger.store.find(owner_of(caller), name) is not None
 
     def run_of(self, request_id: str) -> Run | None:
         """A run of this process, while its events are kept. Whose it is, is the caller's to check."""
@@ -292,9 +309,27 @@ class Desk:
         self._keeper.close()
 
     def interrupt_all(self) -> None:
+        """End what runs here; who follows a run of another process is told to come back."""
         for run in self._runs.active():
             run.interrupt("shutdown")
         self.errands.interrupt_all("shutdown")
+        for run in list(self._followed.values()):
+            run.feed.say(*run.error("shutting_down"))
+
+    def give_up(self) -> None:
+        """Tell the readers of what heard no interruption, since the process ends without it."""
+        for run in self._runs.active():
+            run.feed.say(*run.error("shutting_down"))
+        self.errands.give_up()
+
+    @contextmanager
+    def following(self, run: Run) -> Iterator[None]:
+        """While its feed waits for a run that may be in another process."""
+        self._followed[run.feed] = run
+        try:
+            yield
+        finally:
+            del self._followed[run.feed]
 
     async def _start(self, ask: Ask, slot: Slot) -> Run:
         run = Run(ask, ask.origin.request_id)
@@ -317,6 +352,7 @@ class Desk:
         here = self._runs.get(known.request_id)
         # What has ended is told again as it may be shown now; a live feed has only just been authorised.
         if here is not None and (self._ledger is None or here.ended is None):
+            here.abandoned = None  # it has a reader again
             return here
         run = Run(ask, known.request_id)
         run.accept()
@@ -328,9 +364,10 @@ class Desk:
     async def _follow(self, run: Run, known: ClaimedError) -> None:
         """Tell the outcome of a run that is not in this process; while it runs, its lease bounds the wait."""
         try:
-            while known.state == "running":
-                await asyncio.sleep(ELSEWHERE_POLL_SECONDS)
-                known = await self._look_again(run.ask)
+            with self.following(run):
+                while known.state == "running":
+                    await asyncio.sleep(ELSEWHERE_POLL_SECONDS)
+                    known = await self._look_again(run.ask)
             stored = await run_in_threadpool(self._stored, run, known.outcome)
         except CheckpointUnavailable:
             run.feed.say(*run.error("store_unavailable"))

@@ -85,7 +85,7 @@ class _Reply:
 def route_of(scope: Scope) -> str:
     """The template, as the OpenAPI document has it; one word for what matched none."""
     path = getattr(scope.get("route"), "path_format", None) or getattr(scope.get("route"), "path", None)
-    return str(path).replace(":path}", "}") if path else UNROUTED
+    return str(path) if path else UNROUTED
 
 
 def method_of(scope: Scope) -> str:

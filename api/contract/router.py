@@ -143,7 +143,7 @@ async def _start(parts: ContractParts, request: Request, caller: Caller) -> "Con
         except ContractError as error:
             raise refusal_of(error) from None
         _begin(run, parts.pool)
-        parts.errands.begin(run.control, run.ended)
+        parts.errands.begin(run.control, run.ended, run.give_up)
         undo.pop_all()
     return run
 
@@ -220,9 +220,16 @@ class ContractRun:
 
     def _refuse(self, refusal: Refusal) -> None:
         self.slot.release()
+        self._say(refusal)
+        self.ended.set_exception(refusal)
+
+    def _say(self, refusal: Refusal) -> None:
         origin = self.turn.origin
         self.feed.say("error", problem_body(refusal, request_id=origin.request_id, instance=self.path))
-        self.ended.set_exception(refusal)
+
+    def give_up(self) -> None:
+        """The process ends without it."""
+        self._say(Refusal("shutting_down"))
 
 
 def _abandon(run: ContractRun) -> None:

@@ -68,7 +68,11 @@ export const fork = (thread, checkpointId) =>
 
 // --- asking ---
 
-export const stop = (thread) => json("POST", "/api/chat/stop", {}, { thread_id: thread });
+// A stop that comes before its question has arrived finds nothing yet.
+export const stop = (thread) =>
+  json("POST", "/api/chat/stop", {}, { thread_id: thread }).catch((error) => {
+    if (error.status !== 404) throw error;
+  });
 
 // Each gives {id, name, data} for each event; the last one is "done" or "error".
 // Throws Problem when the request is refused, ConnectionLost when the stream breaks off.

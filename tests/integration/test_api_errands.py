@@ -108,7 +108,7 @@ def in_a_loop(check: Callable[[Errands, RunControl, "Future[None]"], None], seco
 def test_what_begins_after_the_end_began_ends_too() -> None:
     def check(errands: Errands, control: RunControl, ended: "Future[None]") -> None:
         errands.interrupt_all("shutdown")
-        errands.begin(control, ended)
+        errands.begin(control, ended, lambda: None)
         assert control.drain_reason == "shutdown"
 
     in_a_loop(check, 60)
@@ -116,7 +116,7 @@ def test_what_begins_after_the_end_began_ends_too() -> None:
 
 def test_the_first_reason_stays() -> None:
     def check(errands: Errands, control: RunControl, ended: "Future[None]") -> None:
-        errands.begin(control, ended)
+        errands.begin(control, ended, lambda: None)
         control.request_drain("disconnect")
         errands.interrupt_all("shutdown")
         assert control.drain_reason == "disconnect"
@@ -126,7 +126,7 @@ def test_the_first_reason_stays() -> None:
 
 def test_one_that_ended_is_forgotten() -> None:
     def check(errands: Errands, control: RunControl, ended: "Future[None]") -> None:
-        errands.begin(control, ended)
+        errands.begin(control, ended, lambda: None)
         ended.set_result(None)
         assert errands.count() == 0
         errands.interrupt_all("shutdown")

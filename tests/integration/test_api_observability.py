@@ -17,8 +17,9 @@ from span_keeper import keep_spans
 from test_api_strangers import token
 
 from api.logs import log_as_json
-from api.metrics import METRICS
+from api.metrics import METRICS, Metrics
 from api.turnlog import TurnLog
+from api.watch import Watch
 from checkpoint import RedisContextSaver
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.store import open_store
@@ -396,6 +397,28 @@ def test_an_error_leaves_its_type_in_the_span_and_not_its_words(
     assert {"chat extractive", "step answer"} <= set(failed)
     assert dict(failed["step answer"].attributes or {})["error.type"] == "ProviderError"
     assert "MARKERTEXT7731" not in "".join(span.to_json() for span in spans())
+
+
+async def test_a_fault_that_gets_past_everything_leaves_its_type_in_the_span_and_not_its_words(
+    spans: Callable[[], list[ReadableSpan]],
+) -> None:
+    async def failing(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise LookupError(MARKER)
+
+    metrics = Metrics({})
+    nothing: Any = None
+    with pytest.raises(LookupError):
+        await Watch(failing, metrics=metrics)(
+            {"type": "http", "method": "GET", "path": f"/{MARKER}", "headers": []}, nothing, nothing
+        )
+    (span,) = spans()
+    assert span.attributes is not None
+    assert (span.name, span.attributes["error.type"]) == ("GET unrouted", "LookupError")
+    assert MARKER not in span.to_json()
+    assert not span.events
+    assert not span.status.is_ok
+    assert metrics.value("http_requests_running") == 0
+    assert metrics.value("http_requests", "GET", "unrouted", "0") == 1
 
 
 def test_without_an_sdk_tracing_changes_nothing(saver: RedisContextSaver) -> None:

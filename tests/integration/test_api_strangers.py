@@ -64,10 +64,10 @@ HIDDEN: dict[tuple[str, str], Row] = {
     ("get", "/conversations/{conversation_id}/messages"): (404, None),
     ("post", "/conversations/{conversation_id}/messages"): (404, {"question": "/retry"}),
     ("put", "/conversations/{conversation_id}/messages/{message_id}/feedback"): (404, {"rating": "up"}),
+    ("post", "/api/chat/stop"): (404, {"thread_id": "{thread_id}"}),
     # These make or touch only what is the caller's own, whatever it is called.
     ("post", "/conversations"): (201, {"externalId": "{thread_id}"}),
     ("post", "/api/chat"): (200, {"thread_id": "{thread_id}", "message": "/retry"}),
-    ("post", "/api/chat/stop"): (200, {"thread_id": "{thread_id}"}),
     ("get", "/conversations"): (200, None),
 }
 # Nothing of anybody's is behind these, but a caller there must be.
@@ -222,7 +222,7 @@ def test_a_stop_of_the_same_name_stops_nothing_of_hers(house: House) -> None:
     hers = thread_of(Caller("acme", "alice"), NAME)
     with house.door.app.state.keeper.hold(hers, "r1") as lease:
         answer = house.door.http.post("/api/chat/stop", json={"thread_id": NAME}, headers=bob)
-        assert answer.json() == {"thread_id": NAME, "stopping": False}
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
         assert house.redis.exists(lease.keys.stop) == 0
 
 
@@ -290,7 +290,7 @@ def test_a_missing_scope_is_a_403_that_names_it(home: Any, redis_url: str) -> No
     env = {"BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url}
     settings = load_settings({**env, "JWT_SECRET": SECRET, "JWT_SCOPE": "assistant.ask"})
     with open_assistant(settings) as assistant, open_door(assistant) as door:
-        for scope, status in (("", 403), ("assistant", 403), ("openid assistant.ask", 200)):
+        for scope, status in (("", 403), ("assistant", 403), ("openid assistant.ask", 404)):
             headers = {"Authorization": f"Bearer {token('acme', 'alice', scope=scope)}"}
             answer = door.http.post("/api/chat/stop", json={"thread_id": "t"}, headers=headers)
             assert answer.status_code == status
@@ -359,7 +359,7 @@ def test_published_keys_sign_callers_in_and_a_redirect_is_not_followed(
         return found
 
     issuer.publish(k=key)
-    assert status() == 200
+    assert status() == 404  # she is believed, and has no thread yet
     assert issuer.asked == 1
     assert status(Authorization="Bearer " + token("acme", "alice", key, "RS256", aud="other")) == 401
     issuer.publish(other=key)
