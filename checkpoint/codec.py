@@ -233,6 +233,8 @@ class Header(NamedTuple):
     empty: list[str]
 
 
+HEADER_TYPES = [str] * 4 + [list] * 4
+
 NOT_KEPT, UNSURE = b"not kept", b"unsure"
 
 
@@ -365,6 +367,8 @@ def unpack_header(packed: bytes) -> Header:
     if len(found) == 9:
         ends = found.pop()
         found[5:] = [[slot[:-1] + ends[ord(slot[-1]) - 1] for slot in slots] for slots in found[5:]]
+    if list(map(type, found)) != HEADER_TYPES:
+        raise ValueError("not a header")
     return Header(*found)
 
 
@@ -409,14 +413,20 @@ def unpack_under(frame: bytes, header: bytes) -> bytes:
 
 
 def channel_of(slot: str) -> str:
-    if slot.isascii():
-        size, _, rest = slot.partition(":")
-        return rest[: int(size)]
-    return cut_part(slot.encode())[0]
+    try:
+        if slot.isascii():
+            size, _, rest = slot.partition(":")
+            return rest[: int(size)]
+        return cut_part(slot.encode())[0]
+    except (ValueError, AttributeError) as fault:
+        raise UnreadableError("its record is damaged") from fault
 
 
 def read_versions(header: Header) -> ChannelVersions:
-    return dict(read_slot(slot) for slots in header[5:8] for slot in slots)
+    try:
+        return dict(read_slot(slot) for slots in header[5:8] for slot in slots)
+    except (ValueError, AttributeError) as fault:
+        raise UnreadableError("its record is damaged") from fault
 
 
 # --- writes ---

@@ -64,9 +64,16 @@ def copy_calls(
     target = target._replace(namespace=namespace, checkpoint_id=to_text(checkpoint_id))
     encoded = EncodedCheckpoint(header, payload, values, 0)
     calls = [plans.put_call("copy_thread", target, encoded, os.urandom(8))]
-    for task, batch in zip(read_parts(index or b""), batches, strict=True):
+    for task, batch in zip(read_tasks(index, place), batches, strict=True):
         calls.append(plans.writes_call("copy_thread", target, task, batch or b""))
     return calls
+
+
+def read_tasks(index: bytes | None, place: dict[str, object]) -> list[str]:
+    try:
+        return read_parts(index or b"")
+    except ValueError as fault:
+        raise CannotRestoreError("its list of writes is damaged", place) from fault
 
 
 def pick_values(

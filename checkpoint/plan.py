@@ -51,10 +51,19 @@ MOST_FIELDS = 2000
 FIRST_PAGE, LARGEST_PAGE, PAGE_BYTES = 16, 128, 1024 * 1024
 
 
+class Target(NamedTuple):
+    """What a config points at."""
+
+    thread_id: Any
+    namespace: str
+    checkpoint_id: str | None
+    lease: str
+
+
 class Call(NamedTuple):
     """One round trip: a script, or, with `staged`, a transaction that sets fields and then runs the script.
 
-    `doing` is for error messages. `staged` commands get the key put in second place.
+    `doing` and `target` are for error messages. `staged` commands get the key put in second place.
     """
 
     doing: str
@@ -63,15 +72,15 @@ class Call(NamedTuple):
     args: tuple[bytes | str | int, ...]
     staged: tuple[bytes, ...] = ()
     stage_command: str = "HSET"
+    target: Target | None = None
 
-
-class Target(NamedTuple):
-    """What a config points at."""
-
-    thread_id: Any
-    namespace: str
-    checkpoint_id: str | None
-    lease: str
+    @property
+    def place(self) -> dict[str, object]:
+        if self.target is None:
+            return {"key": self.keys[0]}
+        thread_id, namespace, checkpoint_id, _ = self.target
+        place: dict[str, object] = {"thread": thread_id, "namespace": namespace}
+        return {**place, "checkpoint": checkpoint_id} if checkpoint_id else place
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,7 @@ def check_status(reply: Sequence[Any], call: Call, thread_id: object) -> bytes:
     if status == b"lease":
         raise LeaseLostError(thread_id, call.doing)
     if status == b"form":
-        raise NewerFormatError(call.keys[0], to_text(reply[1]).partition(":")[0])
+        raise NewerFormatError(call.keys[0], reply[1].decode(errors="replace").partition(":")[0])
     return status
 
 
@@ -243,7 +252,7 @@ class Plans:
         if not staged:
             keys = keys[:2] if target.lease else keys[:1]
         args = (to_bytes(target.lease), self.ttl_seconds, names.mark, *args)
-        return Call(doing, script, keys, args, staged, stage_command)
+        return Call(doing, script, keys, args, staged, stage_command, target)
 
     def put_writes(
         self,
@@ -286,7 +295,7 @@ class Plans:
         key = self.names(target.thread_id).key
         stamp, held = self.held(key, target)
         args = (part(target.namespace), to_bytes(target.checkpoint_id or ""), stamp)
-        call = Call("get_tuple", scripts.GET, (key,), args)
+        call = Call("get_tuple", scripts.GET, (key,), args, target=target)
         reply = yield call
         status = check_status(reply, call, target.thread_id)
         if held and status == b"held":
@@ -294,8 +303,9 @@ class Plans:
         if len(reply) < 2 or reply[1] is None:
             return None
         opened = open_item(serde, target.thread_id, reply[1])
+        found = read_tuple(serde, opened)
         self.remember(key, target.namespace, opened, reply[2], reply[3])
-        return read_tuple(serde, opened)
+        return found
 
     def held(self, key: str, target: Target) -> tuple[bytes, Kept | None]:
         """The wanted checkpoint, if it is remembered whole, and the stamp under which that counts."""
@@ -321,7 +331,7 @@ class Plans:
         """One channel's value of a checkpoint, or None when the checkpoint or the value does not exist."""
         key = context_key(self.prefix, target.thread_id)
         args = (part(target.namespace), to_bytes(target.checkpoint_id or ""), part(channel))
-        call = Call("restore_window", scripts.CHANNEL, (key,), args)
+        call = Call("restore_window", scripts.CHANNEL, (key,), args, target=target)
         reply = yield call
         check_status(reply, call, target.thread_id)
         if len(reply) < 3:
@@ -391,7 +401,7 @@ class Plans:
             to_bytes(target.checkpoint_id or ""),
             *map(part, dict.fromkeys(channels)),
         )
-        call = Call("get_delta_channel_history", scripts.ANCESTORS, (key,), args)
+        call = Call("get_delta_channel_history", scripts.ANCESTORS, (key,), args, target=target)
         reply = yield call
         check_status(reply, call, target.thread_id)
         return read_history(serde, target, channels, reply[1])
@@ -493,10 +503,11 @@ def copy_values(serde: SerializerProtocol, kept: Kept, place: dict[str, object])
 def read_tuple(serde: SerializerProtocol, opened: Opened) -> CheckpointTuple:
     """The whole checkpoint. Raises CannotRestoreError naming the part that is bad."""
     place, header, content = opened.place, opened.header, opened.content
+    versions = read_versions(header, place)
     values = read_values(serde, header, opened.item[3], place)
     if len(content) > 2:
         values.update(content[2])
-    checkpoint = {**content[0], "channel_values": values, "channel_versions": codec.read_versions(header)}
+    checkpoint = {**content[0], "channel_values": values, "channel_versions": versions}
     pending = read_pending(serde, opened.item[4], opened.item[5], place)
     return make_tuple(place, checkpoint, content[1], header.parent, pending)
 
@@ -516,6 +527,13 @@ def make_tuple(
         parent_config=make_config(thread_id, namespace, parent) if parent else None,
         pending_writes=pending,
     )
+
+
+def read_versions(header: codec.Header, place: Mapping[str, object]) -> ChannelVersions:
+    try:
+        return codec.read_versions(header)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), place) from fault
 
 
 def read_values(

@@ -29,6 +29,13 @@ local function above(a, b)
   return #a > #b
 end
 """,
+    "step": """
+-- Each record names the next lower id; one that does not would make a loop without an end, in here.
+local function step(id, prev)
+  if prev ~= '' and not above(id, prev) then error('its checkpoints do not descend') end
+  return prev
+end
+""",
     "mget": """
 local function mget(key, names)
   if #names == 0 then return {} end
@@ -157,7 +164,7 @@ else
   while true do
     local name = 'cc' .. ns .. part(at)
     local higher = redis.call('HGET', key, name)
-    local below = prev_of(higher)
+    local below = step(at, prev_of(higher))
     if below == '' or above(id, below) then
       prev = below
       redis.call('HSET', key, name, with_prev(higher, id))
@@ -353,13 +360,15 @@ for _, head in ipairs(heads) do
   elseif head[2] == '' or not record_of(head, head[2]) then
     -- The beginning; or the place where the last page ended has been pruned, and the next lower id is sought.
     local bound, id = head[2], redis.call('HGET', key, 'cl' .. head[1]) or ''
-    while bound ~= '' and id ~= '' and above(id, bound) do id = prev_of(record_of(head, id)) end
+    while bound ~= '' and id ~= '' and above(id, bound) do id = step(id, prev_of(record_of(head, id))) end
     head[2] = id
   end
   if before ~= '' and head[2] ~= '' and not above(before, head[2]) then
     local record = record_of(head, before)
-    head[2] = record and prev_of(record) or head[2]
-    while head[2] ~= '' and not above(before, head[2]) do head[2] = prev_of(record_of(head, head[2])) end
+    head[2] = record and step(before, prev_of(record)) or head[2]
+    while head[2] ~= '' and not above(before, head[2]) do
+      head[2] = step(head[2], prev_of(record_of(head, head[2])))
+    end
   end
 end
 
@@ -385,7 +394,7 @@ while #items < most and size < bytes do
       for _, value in ipairs(list) do if value then size = size + #value end end
     end
   end
-  best[2] = only == '' and prev_of(record) or ''
+  best[2] = only == '' and step(best[2], prev_of(record)) or ''
 end
 
 local left = {}
@@ -474,7 +483,7 @@ for i = 3, 1 + 2 * seen, 2 do
   while id ~= '' and above(id, greatest) do
     local prev, header = split(redis.call('HGET', key, 'cc' .. ns .. part(id)))
     if #header[5] > 0 and doomed[ns] and doomed[ns][header[1]] then return {'moved'} end
-    id = prev
+    id = step(id, prev)
   end
 end
 if redis.call('EXPIRE', key, ARGV[1]) == 0 then return {'ok', 0} end
@@ -511,7 +520,7 @@ for _, ns in ipairs(spaces) do
       set_next(id)
       last = name
     end
-    id = prev
+    id = step(id, prev)
   end
   set_next('')
   for name in pairs(lost) do

@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 from redis import exceptions as faults
 
 from checkpoint import scripts
-from checkpoint.errors import CheckpointError, CheckpointUnavailable, WrongTypeError
+from checkpoint.codec import UnreadableError
+from checkpoint.errors import CannotRestoreError, CheckpointError, CheckpointUnavailable, WrongTypeError
 from checkpoint.layout import escape_glob
 from checkpoint.line import Command, Line, has_plain_pool
 from checkpoint.plan import Call, Plan
@@ -50,6 +51,9 @@ REMEDIES: tuple[tuple[type[Exception], tuple[str, ...], str], ...] = (
     ),
     (faults.ConnectionError, (), "Check that the server runs and that REDIS_URL names it, then repeat"),
 )
+
+# What a script says when the bytes in a hash are not ours.
+DAMAGE = ("bad argument", "attempt to ", "Missing bytes in input", "Bad data format", "do not descend")
 
 # Everything the client raises; a cluster's own errors stand apart in its hierarchy.
 FAULTS = (faults.RedisError, faults.RedisClusterException)
@@ -123,6 +127,8 @@ def converse(plan: Plan[Result]) -> Exchange[Result]:
             call = plan.send((yield from exchange(call)))
     except StopIteration as done:
         return cast(Result, done.value)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), call.place) from fault
 
 
 def exchange(call: Call) -> Exchange[Any]:
@@ -134,7 +140,17 @@ def exchange(call: Call) -> Exchange[Any]:
                 raise
         return (yield from attempt(call))
     except FAULTS as fault:
+        if is_damage(fault):
+            raise CannotRestoreError(
+                f"what is stored there is damaged (found by {call.doing})", call.place
+            ) from fault
         raise translate(fault, call.doing, call.keys[0]) from fault
+
+
+def is_damage(fault: Exception) -> bool:
+    """Whether a script met bytes in the hash that are not ours."""
+    text = str(fault)
+    return "user_script" in text and any(word in text for word in DAMAGE)
 
 
 def attempt(call: Call) -> Exchange[Any]:

@@ -4,8 +4,10 @@ import asyncio
 import os
 import random
 import threading
+from contextlib import suppress
 from typing import Any
 
+import ormsgpack
 import pytest
 import redis
 from langgraph.checkpoint.conformance.test_utils import (
@@ -25,9 +27,17 @@ from checkpoint import (
     WrongTypeError,
 )
 from checkpoint.connect import check_version
-from checkpoint.layout import context_key, record_field, slot_of, value_field, writes_field
+from checkpoint.layout import (
+    context_key,
+    record_field,
+    slot_of,
+    value_field,
+    writes_field,
+    writes_index_field,
+)
 
 KEY = context_key(ContextConfig(url="redis://x").key_prefix, "t")
+DAMAGES = [b"", b"\x01", b"\x01\x07msgpack\xc1", b"\xff" * 40]
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transaction"])
 
 
@@ -165,7 +175,7 @@ async def test_a_missing_value_is_named(make_any_saver: Any, redis_client: redis
         (record_field("", "1"), "checkpoint '1'"),
     ],
 )
-@pytest.mark.parametrize("damage", [b"", b"\x01", b"\x01\x07msgpack\xc1", b"\xff" * 40])
+@pytest.mark.parametrize("damage", DAMAGES)
 async def test_damaged_fields_are_named(
     make_any_saver: Any, redis_client: redis.Redis, field: bytes, named: str, damage: bytes
 ) -> None:
@@ -182,6 +192,93 @@ async def test_damaged_fields_are_named(
     redis_client.hset(KEY, field, damage)
     with pytest.raises(CannotRestoreError, match=named):
         await any_saver.aget_tuple(config)
+
+
+@pytest.mark.parametrize("field", [record_field("", "1"), writes_index_field("", "1")])
+@pytest.mark.parametrize("damage", [*DAMAGES, b"9:a"])
+async def test_damage_that_the_server_meets_is_named(
+    make_any_saver: Any, redis_client: redis.Redis, field: bytes, damage: bytes
+) -> None:
+    if (field[:2], damage) == (b"wi", b""):
+        return  # an empty list of writes is a list
+    any_saver = make_any_saver(remember_threads=0)
+    config = await put(any_saver)
+    await any_saver.aput_writes(config, [("b", 1)], "task")
+    redis_client.hset(KEY, field, damage)
+    with pytest.raises(CannotRestoreError, match=r"thread 't', namespace '', checkpoint '1'"):
+        await any_saver.aget_tuple(config)
+    with pytest.raises(CannotRestoreError, match=f"'t'|{KEY}"):
+        assert [found async for found in any_saver.alist(generate_config("t"))]
+    with pytest.raises(CannotRestoreError, match=f"'t'|{KEY}"):
+        await any_saver.acopy_thread("t", "u")
+    if field.startswith(b"cc"):
+        for erasing in (any_saver.aprune(["t"]), any_saver.adelete_for_runs(["r"])):
+            with pytest.raises(CannotRestoreError, match=KEY):
+                await erasing
+        with pytest.raises(CannotRestoreError, match=r"thread 't', namespace ''"):
+            await any_saver.arestore_window("t")
+
+
+@pytest.mark.parametrize(
+    ("header", "place"),
+    [
+        (7, "namespace ''"),
+        (("", "", ""), "namespace ''"),
+        (("", "", "", "", [], 1, [], []), "namespace ''"),
+        # What no script trips over is met when the record is read here.
+        (("", "", "", 5, [], [], [], []), "namespace '', checkpoint '1'"),
+        (("", "", "", "", [], ["no slot"], [], []), "namespace '', checkpoint '1'"),
+        (("", "", "", "", [], ["1:a1:x"], [], []), "namespace '', checkpoint '1'"),
+        (("", "", "", "", [], [7], [], []), "namespace '', checkpoint '1'"),
+    ],
+)
+async def test_a_header_of_another_shape_is_named(
+    make_any_saver: Any, redis_client: redis.Redis, header: Any, place: str
+) -> None:
+    any_saver = make_any_saver(remember_threads=0)
+    await put(any_saver)
+    record = redis_client.hget(KEY, record_field("", "1"))
+    assert record is not None
+    end = 8 + int.from_bytes(record[4:8], "big")
+    packed = ormsgpack.packb(header)
+    damaged = record[:4] + len(packed).to_bytes(4, "big") + packed + record[end:]
+    redis_client.hset(KEY, record_field("", "1"), damaged)
+    with pytest.raises(CannotRestoreError, match=f"thread 't', {place}"):
+        await any_saver.aget_tuple(generate_config("t"))
+    for reading in (any_saver.aprune(["t"]), any_saver.acopy_thread("t", "u")):
+        with suppress(CannotRestoreError):  # or the header is passed on unread
+            await reading
+
+
+async def test_a_mark_that_is_no_text_is_of_another_form(any_saver: Any, redis_client: redis.Redis) -> None:
+    config = await put(any_saver)
+    redis_client.hset(KEY, "c", b"\xff\xfe:")
+    with pytest.raises(NewerFormatError):
+        await any_saver.aget_tuple(config)
+
+
+@pytest.mark.parametrize("below", ["1", "2", "3"])
+async def test_records_that_run_in_a_ring_stop_neither_server_nor_saver(
+    make_any_saver: Any, redis_client: redis.Redis, below: str
+) -> None:
+    """Each record names the next lower id. Whoever can write to the server may have it name a higher one."""
+    any_saver = make_any_saver(remember_threads=0, timeout_seconds=2)
+    for number in "123":
+        await put(any_saver, number)
+    field = record_field("", "1")
+    record = redis_client.hget(KEY, field)
+    assert record is not None
+    assert record[:4] == b"\0\0\0\0"
+    redis_client.hset(KEY, field, b"\0\0\0\1" + below.encode() + record[4:])
+    with pytest.raises(CannotRestoreError, match=KEY):
+        assert [found async for found in any_saver.alist(generate_config("t"))]
+    earlier = any_saver.alist(generate_config("t"), before=generate_config("t", checkpoint_id="2"))
+    with pytest.raises(CannotRestoreError, match=KEY):
+        assert [found async for found in earlier]
+    for doing in (any_saver.aprune(["t"]), any_saver.acopy_thread("t", "u"), put(any_saver, "0")):
+        with pytest.raises(CannotRestoreError):
+            await doing
+    assert redis_client.ping()
 
 
 async def test_another_key_restores_nothing(make_any_saver: Any) -> None:
