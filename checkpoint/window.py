@@ -121,9 +121,10 @@ class Window:
         """The same window with at most its `turns` newest turns; the omission mark and the counts follow."""
         if self._view is None or turns >= self.turns:
             return self
+        # A window with a cut shows one turn, so here the cut one goes.
         kept = max(turns, 0)
         shown = self._view.shown[len(self._view.shown) - kept :]
-        still = tuple(earlier for earlier in self._view.reasons if shown or earlier != "newest_cut")
+        still = tuple(earlier for earlier in self._view.reasons if earlier != "newest_cut")
         return _window(replace(self._view, shown=shown, reasons=_with(still, reason)))
 
 
@@ -280,8 +281,7 @@ def _cut_to_fit(turn: PastTurn, view: _View) -> _Shown | None:
         answer = _prefix(turn["answer"], room - _size(question) - 1)
         return _shown_cut(turn, answer=answer, texts=(question, _ended(answer, mark)))
     kept = _prefix(turn["question"], room - 1 - _size(mark))
-    answer = "" if can_cut_answer else turn["answer"]
-    return _shown_cut(turn, question=kept, answer=answer, texts=(_ended(kept, mark), last)) if kept else None
+    return _shown_cut(turn, question=kept, answer="", texts=(_ended(kept, mark), last)) if kept else None
 
 
 def _ended(text: str, mark: str) -> str:

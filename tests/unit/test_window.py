@@ -156,6 +156,35 @@ def test_then_its_question_is_cut() -> None:
     assert window.cut_bytes == 12000 - 3 * question.count("问") + 30
 
 
+def test_a_cut_uses_the_room_to_the_last_byte() -> None:
+    """The question is cut only where it does not fit beside the mark; then the answer has what is left."""
+    stored = history(turn(1, question="q" * 20, answer="a" * 60))
+    mark = len("⟦cut here⟧".encode())
+    for limit in range(mark * 2 + 3, 80):
+        window = view(stored, limits=WindowLimits(8, limit), language="en")
+        question, answer = (text for _, text in window.messages)
+        room = limit - mark - 20
+        if room < 0:
+            assert question == "q" * (limit - 2 * mark - 1) + "\n⟦cut here⟧"
+            assert answer == "⟦cut here⟧"
+            assert window.bytes == limit
+        else:
+            assert question == "q" * 20
+            assert answer == ("a" * (room - 1) + "\n" if room > 1 else "") + "⟦cut here⟧"
+        assert window.reasons == ("newest_cut",)
+    nothing = view(stored, limits=WindowLimits(8, mark * 2), language="en")
+    assert (nothing.turns, nothing.reasons) == (0, ("over_byte_limit",))
+
+
+def test_a_not_found_cut_at_writing_keeps_its_mark_and_shows_the_cut() -> None:
+    stored = history(turn(1, question="问" * 4000, kind="not_found"))
+    window = view(stored, limits=WindowLimits(8, 60_000))
+    assert window.messages == (
+        ("user", "问" * 2000 + "\n⟦此处截断⟧"),
+        ("assistant", "⟦当时没有找到相关依据⟧"),
+    )
+
+
 def test_a_not_found_that_is_too_large_keeps_its_mark() -> None:
     window = view(history(turn(1, question="问" * 4000, kind="not_found")))
     assert window.messages[1] == ("assistant", "⟦当时没有找到相关依据⟧")
@@ -180,6 +209,8 @@ def test_no_turns_at_all_when_the_limit_is_none() -> None:
 def test_limits_below_zero_are_refused() -> None:
     with pytest.raises(ValueError, match="HISTORY_MAX_TURNS"):
         WindowLimits(max_turns=-1)
+    with pytest.raises(ValueError, match="HISTORY_MAX_BYTES"):
+        WindowLimits(max_bytes=-1)
 
 
 def test_limits_apply_when_the_window_is_used() -> None:
@@ -412,6 +443,7 @@ def test_the_same_limits_hold_for_both_forms() -> None:
     large = flat([("user", "u" * 7000)])
     assert large.messages[0][1].endswith("⟦此处截断⟧")
     assert large.bytes == 6000
+    assert flat(pairs).reasons == view(stored).reasons == ("over_turn_limit",)
 
 
 @pytest.mark.parametrize("history_of_wrong_type", ["text", b"x", 5, {"user": "x"}, iter([])])
@@ -450,8 +482,18 @@ def test_a_window_can_be_made_smaller_and_its_marks_follow() -> None:
 def test_a_cut_that_is_no_longer_shown_is_no_longer_reported() -> None:
     window = view(history(turn(1, answer="字" * 3000))).newest(0)
     assert window.cut_bytes == 0
-    assert "newest_cut" not in window.reasons
+    assert window.reasons == ("over_token_budget",)
+
+
+def test_what_else_was_missing_is_still_reported_of_a_smaller_window() -> None:
+    window = view(history(*(turn(at) for at in range(10))), hidden=["d9"]).newest(0)
+    assert window.reasons == ("over_turn_limit", "source_not_visible", "over_token_budget")
+    assert Window().newest(-1) == Window()
 
 
 def test_both_languages_have_every_mark() -> None:
     assert all(set(words) == {"zh", "en"} for words in MARKS.values())
+    stored = history(*(turn(at) for at in range(9)), turn(9, answer="a" * 7000))
+    seen = view(stored, language="en", hidden=["d8"]).messages
+    assert seen[0][1] == "⟦earlier turns omitted: 9⟧\n⟦of these, no longer viewable: 1⟧\n问题9"
+    assert seen[1][1].endswith("a\n⟦cut here⟧")
