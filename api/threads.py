@@ -109,9 +109,12 @@ def threads_router(parts: ThreadParts) -> APIRouter:
         responses={**_KNOWN, **_ON_FORK},
         summary="Copy a branch into a new conversation",
     )
-    async def fork(request: Request, thread_id: name_here, body: ForkBody, caller: here) -> Forked:
+    async def fork(
+        request: Request, thread_id: name_here, caller: here, body: ForkBody | None = None
+    ) -> Forked:
         origin: Origin = request.scope["state"]["origin"]
-        return await run_in_threadpool(fork_thread, parts, caller, thread_id, body, origin.request_id)
+        wanted = body or ForkBody()
+        return await run_in_threadpool(fork_thread, parts, caller, thread_id, wanted, origin.request_id)
 
     return router
 

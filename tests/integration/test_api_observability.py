@@ -240,7 +240,9 @@ def test_what_libraries_log_is_cut_down_to_where_it_came_from(logged: io.StringI
     except KeyError:
         library.exception("failed with %s", MARKER)
     library.warning(MARKER)
+    library.setLevel(logging.DEBUG)  # as some do for themselves
     library.info("not worth a line")
+    library.setLevel(logging.NOTSET)
     failed, warned = lines(logged, "library_log")
     assert (failed["level"], failed["logger"], failed["error"]) == ("error", "some.module", "KeyError")
     assert (warned["level"], warned["error"]) == ("warning", None)

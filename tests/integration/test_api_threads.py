@@ -185,3 +185,11 @@ def test_a_wrong_method_on_a_fork_erases_nothing(plain_door: Door) -> None:
     refused = plain_door.http.delete("/api/threads/a/fork")
     assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
     assert len(plain_door.records("a%2Ffork")) == 1
+
+
+def test_a_fork_without_a_body_is_one_of_the_latest_step(plain_door: Door) -> None:
+    plain_door.ask(QUESTIONS[0])
+    plain_door.ask(QUESTIONS[1])
+    made = plain_door.http.post("/api/threads/t/fork")
+    assert made.status_code == 201
+    assert window(plain_door, made.json()["thread_id"]) == window(plain_door, "t")
