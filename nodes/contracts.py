@@ -141,12 +141,16 @@ class FactHit(TypedDict):
 
 
 class FactLookup(TypedDict):
-    """One fact looked up. `hit` is None when the store has no such fact for this caller."""
+    """One fact looked up. `hit` is None when the store has no such fact for this caller.
+
+    `others`, of a miss: periods of which this caller may see the figure, newest first, at most 4.
+    """
 
     company: str
     period: str
     metric: str
     hit: FactHit | None
+    others: NotRequired[list[str]]
 
 
 class Citation(TypedDict):

@@ -340,9 +340,12 @@ def _sentence(hit: FactHit, names: Names, sources: _Sources) -> str:
 
 
 def _miss(lookup: FactLookup, names: Names) -> str:
+    others = [period_label(period, names.language) for period in lookup.get("others", [])]
     if names.language == "zh":
-        return f"没有找到{_subject(lookup, names, link='的')}。"
-    return f"No figure was found for {_subject(lookup, names)}."
+        there_are = f"可以查询的期间：{'、'.join(others)}。" if others else ""
+        return f"没有找到{_subject(lookup, names, link='的')}。{there_are}"
+    there_are = f" There are figures for {', '.join(others)}." if others else ""
+    return f"No figure was found for {_subject(lookup, names)}.{there_are}"
 
 
 def _subject(fact: FactHit | FactLookup, names: Names, link: str = "") -> str:

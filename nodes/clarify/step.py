@@ -194,10 +194,11 @@ class Clarifier:
 
     def _periods(self, intent: Intent, caller: Caller) -> list[str]:
         """Periods that the caller may see for what was asked: years, halves, quarters, newest first."""
+        metrics = intent["metrics"] or [metric.metric_id for metric in self.directory.metrics()]
         found = {
             period
             for company in intent["companies"]
-            for metric in intent["metrics"]
+            for metric in metrics
             for period in self.facts.periods(company=company, metric=metric, caller=caller)
         }
         return sorted(sorted(found, reverse=True), key=_length_rank)

@@ -28,7 +28,7 @@ from nodes.contracts import (
 )
 from nodes.naming import period_label
 from nodes.notices import SOMETHING_ELSE
-from nodes.reading.references import strip_reference
+from nodes.reading.references import asks_again, strip_reference
 
 MAX_SUGGESTIONS = 3
 
@@ -144,6 +144,8 @@ class Names:
 
 def reworded(text: str, intent: Intent, past: PastTurn, read_intent: ReadIntent, names: Names) -> str | None:
     """An explicit question: this text's own words and slots, completed from one past question."""
+    if asks_again(text):
+        return past["question"]
     before = read_intent(past["question"], past["at"])
     if before["metrics"] and (intent["metrics"] or intent["companies"] or intent["periods"]):
         everyone = before.get("everyone", False) and not intent["companies"]

@@ -75,10 +75,12 @@ class Reader:
             periods=tuple(find_periods(plain, received_at=self.received_at)),
             metrics=tuple(dict.fromkeys(metric for metric, _ in figures)),
         )
-        if said.ambiguous or not figures:
+        if said.ambiguous or not (figures or _asks_for_some_figure(said)):
             return said
         if not said.names and is_of_everyone(plain) and len(self.companies.ids) <= MOST_COMPARED:
             return replace(said, companies=self.companies.ids, everyone=True)
+        if not figures:
+            return said
         unknown = unknown_company(text, squeezed, plain, _placed(plain, [span for _, span in figures]))
         like = self.companies.like(unknown) if unknown and not said.names else ()
         return replace(said, unknown=unknown, like=like)
@@ -141,7 +143,16 @@ def _compares(said: Said) -> bool:
         grows = _GROWS.search(said.plain) is not None
         which = not said.names and _WHICH_COMPANY.search(said.plain) is not None
         return grows or which or (several and _COMPARES.search(said.plain) is not None)
-    return several and _COMPARES.search(said.plain) is not None and not _CONTENT.search(_without_slots(said))
+    return several and _COMPARES.search(said.plain) is not None and _names_no_figure(_without_slots(said))
+
+
+def _names_no_figure(rest: str) -> bool:
+    """Whether what is left says nothing, or only speaks of figures without naming one (利润, 业绩)."""
+    return not _CONTENT.search(rest) or _FIGURES_IN_GENERAL.fullmatch(rest) is not None
+
+
+def _asks_for_some_figure(said: Said) -> bool:
+    return _LOOSE_FIGURE.search(said.plain) is not None and _names_no_figure(_without_slots(said))
 
 
 def _asks_for_figures(said: Said) -> bool:
@@ -209,7 +220,7 @@ _EACH = re.compile(
 )
 _ANY_COMPANY = re.compile(r"哪[些一几]?[个家]|谁|公司|企业|\b(?:company|companies|firms?|who|which one)\b")
 _EXTREME = re.compile(
-    r"最[高低多少大小好差强弱]|第一|榜首|排[名行]|倒数|垫底|\b(?:highest|lowest|most|least|largest|biggest|smallest"
+    r"最[高低多少大小好差强弱]|最(?:赚钱|盈利)|第一|榜首|排[名行]|倒数|垫底|\b(?:highest|lowest|most|least|largest|biggest|smallest"
     r"|greatest|best|worst|top|first|rank\w*)\b"
 )
 
@@ -239,15 +250,18 @@ _QUANTITY = re.compile(
     r"|\b(?:show|give|tell|list)\b"
 )
 _FIGURES_IN_GENERAL = re.compile(
-    r"(?:业绩|财务|经营|情况|状况|数据|成果|报告|财报|年报|季报|指标|表现|怎么样|如何|好不好|好|盈利|赚钱|赚"
-    r"|多少|钱|数字|哪些|什么"
+    r"(?:业绩|财务|经营|情况|状况|数据|成果|报告|财报|年报|季报|指标|表现|怎么样|如何|好不好|盈利|利润|毛利|收益"
+    r"|赚钱|赚|多少|钱|数字|哪些|什么|最|更|[好高低多大强]"
     r"|有|如何|how|did|does|do|doing|done|is|was|has|have|are|were|perform(?:ance|ed|ing)?|results?|figures?"
     r"|financials?"
-    r"|numbers?|data|what|show|give|me|annual|its|business|key|main|financial|well|get|see)++"
+    r"|numbers?|data|profitab(?:le|ility)|more|most|what|show|give|me|annual|its|business|key|main|financial"
+    r"|well|get|see)++"
 )
+# May mean any of several figures; which one is asked back.
+_LOOSE_FIGURE = re.compile(r"利润|毛利|盈利|收益|赚钱|业绩|\bprofitab\w+")
 _RESULTS = re.compile(
-    r"业绩|财务|经营|数据|成果|财报|年报|季报|指标|表现|怎么样|如何|盈利|赚|多少"
-    r"|do(?:ing|ne)?|perform|results?|figures?|financials?|numbers?|data"
+    r"业绩|财务|经营|数据|成果|财报|年报|季报|指标|表现|怎么样|如何|盈利|利润|毛利|收益|赚|多少"
+    r"|do(?:ing|ne)?|perform|results?|figures?|financials?|numbers?|data|profitab"
 )
 _PERIOD_WORDS = re.compile(
     r"\d+|[〇零○一二三四五六七八九十两]+(?=年|季)|年度?|财年|第|个?季度?|[上下]半|[去今前]年|最?近|过去"
@@ -256,8 +270,8 @@ _PERIOD_WORDS = re.compile(
 )
 _FILLERS = re.compile(
     r"[的了吗呢吧啊呀是在和与及、请查看问我想要就选那家这分别]|公司|一下|帮我|告诉"
-    r"|\b(?:(?:what|how) about|the|of|in|for|and|company|please|i|mean|it|is|s|from|to|inc|ltd|co|'s|by|with"
-    r"|me|about|but|so|then)\b"
+    r"|\b(?:(?:what|how) about|the|of|in|for|and|or|company|please|i|mean|it|is|s|from|to|inc|ltd|co|'s|by"
+    r"|with|me|about|but|so|then)\b"
 )
 
 # --- questions ---

@@ -30,13 +30,18 @@ def needs_reference(
         span = find(squeezed, known)
         if span is not None:
             return Reference(words_as_written(text, squeezed, *span))
-    return None
+    return Reference(text.strip()) if asks_again(text) else None
 
 
 def asks_for_more(text: str) -> bool:
     """Whether a text only asks to be told more, or more plainly: beside another question it adds none."""
     squeezed = squeeze(text)
     return asks_for_more_zh(squeezed) or asks_for_more_en(squeezed)
+
+
+def asks_again(text: str) -> bool:
+    """Whether a text asks for the same once more ("刚才那个再说一遍", "say that again"), and nothing else."""
+    return _AGAIN.fullmatch(squeeze(strip_reference(text))) is not None
 
 
 def strip_reference(text: str) -> str:
@@ -54,8 +59,16 @@ def strip_reference(text: str) -> str:
 
 
 _OPENING = re.compile(
-    r"(?:(?:那么?|然后|还有|另外|(?:刚才|刚刚|上面|前面|之前)(?:你|您|我)?(?:所?(?:说|提"
-    r"|讲)[到过]?的)?)[,、]?)+"
+    r"(?:(?:那一?(?:个(?![体人税股])|些|种|项|条(?![件款例目])|家(?!庭)|件)|那么?|然后|还有|另外"
+    r"|(?:刚才|刚刚|上面|前面|之前)(?:你|您|我)?(?:所?(?:说|提|讲)[到过]?的)?)[,、]?)+"
     r"|(?:(?:and|but|so|then|also),? )?(?:what|how) about |(?:and|but|so|then|also),? "
 )
 _CLOSING = re.compile(r"[呢?!。.]+$")
+_AGAIN = re.compile(
+    r"(?=.*(?:再|重新).*[遍次]|.*重复)"
+    r"(?:[请您你我能再]|麻烦|可以|可不可以|帮我|给我|重新|重复|说|讲|读|念|回?答|一|[遍次下]|刚才|上面|的"
+    r"|[话吗吧呢]|那个|答案|内容|好吗|行吗|[,.?!。])+"
+    r"|(?=.*(?:\bagain\b|\brepeat\b|once more))"
+    r"(?:(?:please|can|could|would|you|say|tell me|repeat|give me|that|it|this|the|last|previous|answer|one"
+    r"|again|once more|for me|come)[ ,.?!]*)+"
+)

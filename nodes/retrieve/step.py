@@ -20,6 +20,9 @@ from nodes.contracts import (
     Turn,
 )
 
+MOST_EXPLAINED = 4  # lookups
+MOST_OTHERS = 4  # periods
+
 RetrieveRun = Callable[..., "RetrieveWrites"]
 
 
@@ -42,7 +45,7 @@ def make_retrieve(*, retriever: Retriever, facts: FactStore) -> RetrieveRun:
         asked = [key for part in parts if part["kind"] != "narrative" for key in _keys(part)]
         return {
             "evidence": _retrieve_all(retriever, queries, turn, caller),
-            "facts": [_look_up(facts, *key, caller) for key in asked],
+            "facts": _look_up_all(facts, asked, caller),
         }
 
     return run
@@ -68,6 +71,22 @@ def _parts(turn: Turn, intent: Intent) -> list[SubQuestion]:
 def _keys(part: SubQuestion) -> list[tuple[str, str, str]]:
     """(company, period, metric) in order of mention, the company outermost."""
     return list(product(part["companies"], part["periods"], part["metrics"]))
+
+
+def _look_up_all(facts: FactStore, asked: list[tuple[str, str, str]], caller: Caller) -> list[FactLookup]:
+    """In the order asked. The few misses of a few lookups say which periods there are instead."""
+    found = [_look_up(facts, *key, caller) for key in asked]
+    if len(found) > MOST_EXPLAINED:
+        return found
+    return [one if one["hit"] else _with_others(facts, one, caller) for one in found]
+
+
+def _with_others(facts: FactStore, missed: FactLookup, caller: Caller) -> FactLookup:
+    """With periods of the same length (years for a year) before any other."""
+    periods = facts.periods(company=missed["company"], metric=missed["metric"], caller=caller)
+    alike = [period for period in periods if period[4:5] == missed["period"][4:5]]
+    others = sorted(alike or periods, reverse=True)[:MOST_OTHERS]
+    return {**missed, "others": others} if others else missed
 
 
 def _look_up(facts: FactStore, company: str, period: str, metric: str, caller: Caller) -> FactLookup:

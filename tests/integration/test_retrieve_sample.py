@@ -121,7 +121,11 @@ def test_facts_of_a_restricted_document_follow_it(store: KnowledgeStore) -> None
     facts = SqliteFactStore(store)
     key = {"company": "yunfan-energy", "period": "2024", "metric": "tax_paid"}
     assert facts.look_up(**key, caller=Caller()) is None
-    assert facts.look_up(**key, caller=Caller(groups=frozenset({"finance-bureau"}))) is not None
+    granted = Caller(groups=frozenset({"finance-bureau"}))
+    assert facts.look_up(**key, caller=granted) is not None
+    # What a miss says of other periods follows the document too.
+    assert "2024" in facts.periods(company="yunfan-energy", metric="tax_paid", caller=granted)
+    assert "2024" not in facts.periods(company="yunfan-energy", metric="tax_paid", caller=Caller())
 
 
 def test_the_sample_lies_in_the_package() -> None:

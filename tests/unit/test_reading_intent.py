@@ -58,6 +58,15 @@ QUESTIONS = [
     ("云帆科技2023年的财务数据", "fact", ["yf-tech"], ["2023"], [], ["metric"]),
     ("云帆科技业绩怎么样", "fact", ["yf-tech"], [], [], ["period", "metric"]),
     ("云帆科技", "fact", ["yf-tech"], [], [], ["period", "metric"]),
+    # a word that may mean several figures is asked back, not searched for
+    ("云帆科技2024年利润多少", "fact", ["yf-tech"], ["2024"], [], ["metric"]),
+    ("云帆科技2023年毛利", "fact", ["yf-tech"], ["2023"], [], ["metric"]),
+    (
+        "云帆科技和云湖置业谁的利润高？",
+        "comparison", ["yf-tech", "yh-property"], [], [], ["period", "metric"],
+    ),
+    ("云帆科技2024年营业利润是多少", "narrative", ["yf-tech"], ["2024"], [], []),
+    ("云湖置业的收益分配政策是什么", "narrative", ["yh-property"], [], [], []),
     ("2023年", "fact", [], ["2023"], [], ["company", "metric"]),
     ("2023", "fact", [], ["2023"], [], ["company", "metric"]),
     ("云帆科技2023年扣非净利润", "narrative", ["yf-tech"], ["2023"], [], []),
@@ -453,10 +462,22 @@ def test_all_companies_are_compared_where_all_are_meant(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["云帆科技2023年哪个季度营收最高", "2023年的营收最高是多少", "哪家公司的营收"]
+    "text",
+    [
+        *("云帆科技2023年哪个季度营收最高", "2023年的营收最高是多少", "哪家公司的营收"),
+        *("小微企业利润最高多少可以减税", "理财收益最高的产品是哪个公司的", "哪些公司利润低可以享受补贴"),
+    ],
 )
 def test_not_all_companies_are_meant(text):
     assert "everyone" not in read(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["2023年利润最高的公司是哪家", "Which company was the most profitable in 2023?"]
+)
+def test_which_figure_of_all_companies_is_asked_back(text):
+    found = read(text)
+    assert (found["kind"], found["needs"], found["everyone"]) == ("comparison", ["metric"], True)
 
 
 def test_of_very_many_companies_one_is_asked_for(monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from reading_sample import INDEX, METRICS, RECEIVED_AT
 
 from nodes.reading.kinds import Reader
-from nodes.reading.references import Reference, needs_reference, strip_reference
+from nodes.reading.references import Reference, asks_again, needs_reference, strip_reference
 
 READER = Reader(INDEX, METRICS, RECEIVED_AT)
 
@@ -302,6 +302,10 @@ def test_the_mention_is_quoted_as_the_user_wrote_it(text, words):
         ("And the error code?", "the error code"),
         ("創業補貼怎麼申請？", "創業補貼怎麼申請"),
         ("那呢？", "那呢？"),
+        ("刚才那个再说一遍", "再说一遍"),
+        ("那家公司呢", "公司"),
+        ("那个体户呢？", "个体户"),
+        ("那条件呢？", "条件"),
     ],
 )
 def test_strip_reference_keeps_what_is_said(text, rest):
@@ -348,3 +352,27 @@ def test_the_same_words_with_a_thing_lean_on_nothing(text):
 
 def test_a_long_text_of_small_words_is_read_in_no_time():
     assert needs_reference("怎么" * 2000, companies_found=False) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("刚才那个再说一遍", "再说一遍", "重复一下", "请再讲一次好吗？", "重新说一次", "刚才的话再说一遍"),
+        *("say that again", "Can you repeat that please?", "again", "Say it again.", "once more"),
+        "Come again?",
+    ],
+)
+def test_the_same_once_more_leans_on_what_it_was(text: str) -> None:
+    assert asks_again(text)
+    assert needs_reference(text, companies_found=False) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("再说说", "再详细说一遍", "重复缴纳社保怎么办", "申请被拒后能再申请一次吗", "再次申请要隔多久"),
+        *("what about profit again", "Can I apply again?", "repeat applicants", "how do I repeat the course"),
+    ],
+)
+def test_more_or_another_thing_is_not_the_same_once_more(text: str) -> None:
+    assert not asks_again(text)

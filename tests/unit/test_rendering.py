@@ -123,6 +123,11 @@ def test_a_miss_says_what_was_looked_for_and_cites_nothing() -> None:
     )
     english = fact(look("np", "2023Q2", "revenue"), language="en")
     assert english == "No figure was found for 南屏实业's revenue in Q2 2023."
+    missed = {**look("np", "2025", "revenue"), "others": ["2023", "2022"]}
+    assert fact(missed, language="zh") == "没有找到南屏实业2025年的营业收入。可以查询的期间：2023年、2022年。"
+    assert fact(missed, language="en") == (
+        "No figure was found for 南屏实业's revenue in 2025. There are figures for 2023, 2022."
+    )
 
 
 def test_several_facts_keep_their_order_and_misses_are_said() -> None:

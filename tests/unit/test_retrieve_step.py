@@ -15,6 +15,8 @@ class Recording:
 
     queries: list[tuple[str, Caller, str]] = field(default_factory=list)
     keys: list[tuple[str, str, str]] = field(default_factory=list)
+    known: tuple[str, ...] = ()  # periods of which there are figures
+    asked_for_periods: list[tuple[str, str, Caller]] = field(default_factory=list)
 
     def retrieve(self, query: str, *, caller: Caller, on_date: str) -> Evidence:
         self.queries.append((query, caller, on_date))
@@ -30,7 +32,8 @@ class Recording:
         return None
 
     def periods(self, *, company: str, metric: str, caller: Caller) -> list[str]:
-        return []
+        self.asked_for_periods.append((company, metric, caller))
+        return list(self.known)
 
 
 def _passage(document_id: str, start: int) -> Passage:
@@ -71,8 +74,8 @@ def sub(text: str, kind: Any, companies: str = "", periods: str = "", metrics: s
     )
 
 
-def run(wanted: Intent, question: Turn | None = None) -> tuple[Any, Recording]:
-    services = Recording()
+def run(wanted: Intent, question: Turn | None = None, known: tuple[str, ...] = ()) -> tuple[Any, Recording]:
+    services = Recording(known=known)
     step = make_retrieve(retriever=services, facts=services)
     return step({"turn": question or turn(), "intent": wanted}, caller=CALLER), services
 
@@ -101,6 +104,25 @@ def test_a_fact_question_looks_up_the_whole_product_in_order() -> None:
         "passages": [],
         "knowledge_version": "v1",
     }
+
+
+def test_a_miss_names_periods_of_the_same_length_first_and_newest_first() -> None:
+    known = ("2019", "2020", "2021", "2022", "2023", "2023H1", "2023Q1")
+    wanted = intent("fact", companies=["a"], periods=["2025"], metrics=["m"])
+    writes, services = run(wanted, known=known)
+    assert writes["facts"][0]["others"] == ["2023", "2022", "2021", "2020"]
+    assert services.asked_for_periods == [("a", "m", CALLER)]
+    writes, _ = run({**wanted, "periods": ["2025H2"]}, known=known)
+    assert writes["facts"][0]["others"] == ["2023H1"]
+    writes, _ = run({**wanted, "periods": ["2025H2"]}, known=("2022", "2023"))
+    assert writes["facts"][0]["others"] == ["2023", "2022"]
+
+
+def test_many_misses_do_not_ask_for_periods() -> None:
+    wanted = intent("comparison", companies=["a", "b", "c", "d", "e"], periods=["2025"], metrics=["m"])
+    writes, services = run(wanted, known=("2023",))
+    assert services.asked_for_periods == []
+    assert all("others" not in one for one in writes["facts"])
 
 
 def test_sub_questions_each_ask_for_their_own() -> None:
