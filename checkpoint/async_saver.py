@@ -22,9 +22,9 @@ from checkpoint.config import ContextConfig
 from checkpoint.connect import (
     AsyncClient,
     check_async_server,
+    check_given,
     close_async,
     make_async_client,
-    refuse_decoding,
 )
 from checkpoint.embedded import EmbeddedServer, open_embedded
 from checkpoint.layout import context_key
@@ -50,7 +50,7 @@ class AsyncRedisContextSaver(RedisContextSaver):
     ) -> None:
         super(RedisContextSaver, self).__init__(config, serde=serde)
         if client is not None:
-            refuse_decoding(client)
+            check_given(client, awaits=True)
         self._link = Link(config, None)
         self._links = AsyncLinks(config, client)
 

@@ -204,6 +204,20 @@ def refuse_decoding(client: Any) -> None:
         )
 
 
+def check_given(client: Any, *, awaits: bool) -> None:
+    """Raise ConfigError for a client of the other world, or one that decodes."""
+    other: tuple[type, ...] = (redis.Redis, redis.RedisCluster)
+    if not awaits:
+        other = (redis.asyncio.Redis, redis.asyncio.RedisCluster)
+    if isinstance(client, other):
+        raise ConfigError(
+            "client",
+            f"it is {'a sync' if awaits else 'an async'} one",
+            f"Give a client of {'redis.asyncio' if awaits else 'redis'}, or use the other saver",
+        )
+    refuse_decoding(client)
+
+
 def check_server(client: SyncClient) -> None:
     """Reach the server once: a wrong address, password or version is told here and not in the first turn."""
     refuse_decoding(client)

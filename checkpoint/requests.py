@@ -114,7 +114,13 @@ def repair_request(plans: Plans, field: bytes, value: bytes, now: datetime) -> P
     record = decode_record(field, value)
     if record["status"] != "running":
         return False
-    mended = {**record, "status": "incomplete", "finished_at": shanghai_time(now), "duration_ms": None}
+    mended = {
+        **record,
+        "status": "incomplete",
+        "finished_at": shanghai_time(now),
+        "duration_ms": None,
+        "degraded": True,  # as api/records.py has it: there is less than was asked for
+    }
     key, lease, _ = plans.keys(record["thread_id"])
     text = json.dumps(mended, ensure_ascii=False, separators=(",", ":"))
     args = (plans.ttl_seconds, field, value, to_bytes(text))

@@ -19,7 +19,8 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from checkpoint import codec, copying, erase, requests
 from checkpoint.config import ContextConfig
-from checkpoint.connect import SyncClient, connect, refuse_decoding
+from checkpoint.connect import SyncClient, check_given, check_server, connect
+from checkpoint.errors import ConfigError
 from checkpoint.layout import context_key
 from checkpoint.memory import Memory
 from checkpoint.plan import Cursor, Plan, Plans, Target, next_version, read_target
@@ -33,6 +34,12 @@ class ContextSaver(BaseCheckpointSaver[str]):
     """What the sync and the async saver share: settings, serializer, and the plans. Opens nothing."""
 
     def __init__(self, config: ContextConfig, *, serde: SerializerProtocol | None = None) -> None:
+        if not isinstance(config, ContextConfig):
+            raise ConfigError(
+                "config",
+                f"it is a {type(config).__name__}",
+                "Give load_context_config() or a ContextConfig; a client of yours goes into client=",
+            )
         super().__init__(serde=serde or codec.make_serializer(config.aes_key))
         self.config = config
         self.plans = Plans(
@@ -106,7 +113,8 @@ class RedisContextSaver(ContextSaver):
     ) -> None:
         super().__init__(config, serde=serde)
         if client is not None:
-            refuse_decoding(client)
+            check_given(client, awaits=False)
+            check_server(client)
         self._link = Link(config, client)
         self._link.wire  # noqa: B018 - connect now: a wrong setting is told here
 

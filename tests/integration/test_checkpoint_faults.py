@@ -15,6 +15,8 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     generate_metadata,
 )
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from checkpoint import (
     AsyncRedisContextSaver,
@@ -25,6 +27,7 @@ from checkpoint import (
     NewerFormatError,
     RedisContextSaver,
     WrongTypeError,
+    connect,
 )
 from checkpoint.connect import check_version
 from checkpoint.layout import (
@@ -67,6 +70,27 @@ def test_decoding_clients_are_refused_when_made(redis_url: str, is_async: bool) 
         made(config, client=client)
     with pytest.raises(ConfigError, match="decode_responses"):
         RedisContextSaver(ContextConfig(url=redis_url + "?decode_responses=true"))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_clients_of_the_other_world_are_refused_when_made(redis_url: str, is_async: bool) -> None:
+    made: Any = AsyncRedisContextSaver if is_async else RedisContextSaver
+    client = (redis.Redis if is_async else redis.asyncio.Redis).from_url(redis_url)
+    with pytest.raises(ConfigError, match="client: it is a"):
+        made(ContextConfig(url=redis_url), client=client)
+    with pytest.raises(ConfigError, match="config: it is a Redis"):
+        made(client)
+
+
+def test_a_given_client_is_asked_for_its_server_when_the_saver_is_made(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = ContextConfig(url=redis_url)
+    with redis.Redis(port=1, retry=Retry(NoBackoff(), 0)) as dead, pytest.raises(CheckpointUnavailable):
+        RedisContextSaver(config, client=dead)
+    monkeypatch.setattr(connect, "OLDEST_SERVER", (999, 0))
+    with redis.Redis.from_url(redis_url) as old, pytest.raises(ConfigError, match=r"6\.2"):
+        RedisContextSaver(config, client=old)
 
 
 def test_a_given_client_is_used_and_left_open(redis_url: str, redis_client: redis.Redis) -> None:

@@ -49,6 +49,11 @@ class Data:
     text: str
 
 
+@dataclasses.dataclass
+class Other:
+    text: str
+
+
 class Model(BaseModel):
     text: str
 
@@ -64,7 +69,8 @@ PLAIN_VALUES: list[Any] = [
     datetime.time(1, 2), datetime.timedelta(seconds=1),
     uuid.uuid4(), decimal.Decimal("1.10"), {1, 2}, frozenset({"a"}), deque([1]),
     pathlib.Path("/a/b"), re.compile("a+", re.IGNORECASE),
-    HumanMessage("hi", id="1"), AIMessage("ho", id="2"), Send("node", {"a": 1}), Interrupt(value="v", id="i"),
+    HumanMessage("hi", id="1"), AIMessage("ho", id="2"), Send("node", {"a": 1}),
+    Send("node", {"a": 1}, timeout=2.5), Interrupt(value="v", id="i"),
     _DeltaSnapshot([1, 2]),
 ]  # fmt: skip
 
@@ -131,6 +137,7 @@ CRAFTED = {
     "builtin": ext(0, "builtins", "eval", "LOADED.append('eval')"),
     "module not loaded": ext(0, "antigravity", "fly", 1),
     "unknown code": ext(99, *TRAP, "x"),
+    "unknown code of an allowed type": ext(99, "pathlib", "Path", {}),
     "array of objects": ext(6, "|O", [1], "C", b"\0" * 8),
     "hidden in an allowed type": ormsgpack.packb(
         ormsgpack.Ext(
@@ -208,6 +215,14 @@ def test_our_own_classes_raise_until_allowed(value: Any) -> None:
     assert decode_value(wider, frame) == [value]
     with pytest.raises(UnreadableError):
         decode_value(STRICT, frame)  # the clone widened nothing but itself
+    with pytest.raises(UnreadableError, match="may not be loaded"):
+        decode_value(wider, encode_value(STRICT, Other("x")))  # and nothing but what was named
+
+
+def test_what_has_no_plain_form_is_refused_when_it_is_saved() -> None:
+    """JsonPlusSerializer can fall back to pickle, whose bytes would be refused when it is too late."""
+    with pytest.raises(TypeError, match="not msgpack serializable"):
+        encode_value(STRICT, lambda: 1)
 
 
 def test_a_renamed_class_raises() -> None:
