@@ -1,7 +1,7 @@
 """Opening the database, its transactions, and its faults in our words."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from checkpoint.conversations.errors import (
     StoreUnavailable,
 )
 from checkpoint.conversations.prepared import run_text
+from checkpoint.conversations.usual import Course, Made, take
 from checkpoint.errors import ConfigError
 
 # SQLite's own name for a fault, by its beginning, and PostgreSQL's sqlstate, by its beginning.
@@ -63,14 +64,40 @@ class Database:
 
     @contextmanager
     def read(self, doing: str) -> Iterator[Connection]:
-        """One snapshot where the database has them. Raises ConversationStoreError."""
-        with translated(doing), self.engine.connect() as connection:
+        """One snapshot where the database has them. Raises ConversationStoreError.
+
+        It ends with a commit: a rollback would make the driver forget the plans of its statements.
+        """
+        with translated(doing), self._connected(self.engine) as connection:
             yield connection
+            connection.commit()
 
     @contextmanager
     def write(self, doing: str) -> Iterator[Connection]:
         """All or nothing. On SQLite the write lock is taken first, so that no upgrade of it can fail."""
-        with translated(doing), self._for_writes.connect() as connection, connection.begin():
+        with translated(doing), self._connected(self._for_writes) as connection, connection.begin():
+            yield connection
+
+    def take(self, doing: str, courses: Iterable[Course[Made]]) -> Made | None:
+        """What the first course made that came to its end; None, and nothing is changed, where none did."""
+        with translated(doing):
+            taken = (take(self.engine, course) for course in courses)
+            return next((made for made in taken if made is not None), None)
+
+    @contextmanager
+    def _connected(self, engine: Engine) -> Iterator[Connection]:
+        """A connection that answers, if there is one: the server may have gone since it was used last.
+
+        Asking costs a round trip and spares the first request after a restart of the server.
+        """
+        pooled = 0 if self.is_sqlite else self.engine.pool.size()  # type: ignore[attr-defined]
+        for _ in range(pooled):
+            with engine.connect() as connection:
+                if answers(connection):
+                    yield connection
+                    return
+                connection.invalidate()
+        with engine.connect() as connection:
             yield connection
 
     def shed_deleted_bytes(self) -> None:
@@ -93,18 +120,26 @@ class Database:
         self.engine.dispose()
 
 
+def answers(connection: Connection) -> bool:
+    """Whether the server is still at the other end."""
+    dialect = connection.dialect
+    try:
+        return dialect.do_ping(connection.connection.dbapi_connection)  # type: ignore[arg-type]
+    except dialect.loaded_dbapi.Error:
+        return False
+
+
 def open_engine(config: StoreConfig) -> Engine:
     """An engine that has not connected yet. Raises ConfigError for an address that cannot be read."""
     url = read_url(config)
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(url, config)
-    # Pre-ping costs a round trip and spares the first request after a restart of the server.
     return create_engine(
         url,
         pool_size=config.pool_size,
         max_overflow=0,
         pool_timeout=config.timeout_seconds,
-        pool_pre_ping=True,
+        pool_use_lifo=True,
         connect_args={
             "connect_timeout": max(2, round(config.timeout_seconds)),  # libpq takes 1 for 2
             "options": f"-c lock_timeout={round(config.timeout_seconds * 1000)} -c timezone=UTC",
@@ -163,6 +198,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA secure_delete=ON")
+    # Of a file that only grows, more would be filled page by page for as long as the process lives.
+    connection.execute("PRAGMA cache_size=-512")
 
 
 def _begin_sqlite(connection: Connection) -> None:

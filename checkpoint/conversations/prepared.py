@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Dialect
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.types import TypeEngine
@@ -17,7 +18,7 @@ Convert = Callable[[Any], Any] | None
 
 
 @dataclass(frozen=True)
-class _Compiled:
+class Compiled:
     """`fixed` are the values that the statement itself holds, `order` the names of a driver that counts."""
 
     text: str
@@ -39,15 +40,22 @@ class _Compiled:
 class Prepared:
     """A statement with parameters that gives rows. Threads may share it."""
 
-    def __init__(self, statement: Executable) -> None:
+    def __init__(self, statement: Executable, **of_dialect: Executable) -> None:
+        """`of_dialect` are the statements of those that have one of their own."""
         self.statement = statement
-        self._compiled: dict[str, _Compiled] = {}
+        self._of_dialect = of_dialect
+        self._compiled: dict[str, Compiled] = {}
+
+    @classmethod
+    def of_dialect(cls, build: Callable[[Any], Executable]) -> "Prepared":
+        """`build` is given the dialect's own `insert`, which knows what to do with rows that are there."""
+        return cls(build(sqlite.insert), postgresql=build(postgresql.insert))
 
     def all(self, connection: Connection, given: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """The rows, their values as the columns' types give them. Raises DBAPIError as SQLAlchemy does."""
         if not connection.in_transaction():
             connection.begin()
-        compiled = self._on(connection.dialect)
+        compiled = self.on(connection.dialect)
         found = run_text(connection, compiled.text, compiled.parameters(given))
         return [compiled.row(each) for each in found]
 
@@ -56,10 +64,12 @@ class Prepared:
         found = self.all(connection, given)
         return found[0] if found else None
 
-    def _on(self, dialect: Dialect) -> _Compiled:
+    def on(self, dialect: Dialect) -> Compiled:
         known = self._compiled.get(dialect.name)
         if known is None:
-            known = self._compiled[dialect.name] = _compile(self.statement, dialect)
+            known = self._compiled[dialect.name] = _compile(
+                self._of_dialect.get(dialect.name, self.statement), dialect
+            )
         return known
 
 
@@ -81,7 +91,7 @@ def run_text(connection: Connection, text: str, parameters: Any = ()) -> list[An
         cursor.close()
 
 
-def _compile(statement: Any, dialect: Dialect) -> _Compiled:
+def _compile(statement: Any, dialect: Dialect) -> Compiled:
     made = statement.compile(dialect=dialect)
     fixed, writers = {}, {}
     for name, bind in made.binds.items():
@@ -90,7 +100,7 @@ def _compile(statement: Any, dialect: Dialect) -> _Compiled:
             writers[name] = write
         else:
             fixed[name] = write(bind.value) if write else bind.value
-    return _Compiled(
+    return Compiled(
         text=str(made),
         fixed=fixed,
         order=tuple(made.positiontup) if made.positional else None,

@@ -4,7 +4,7 @@ The conversation's row is locked first. So sequence numbers of one conversation 
 whatever the process, and nothing can be added to a conversation that is being deleted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -22,12 +22,14 @@ from checkpoint.conversations.rows import (
     Place,
     Question,
     Reply,
+    Saved,
     Stamp,
     StoredMessage,
     conversation_of,
     message_of,
 )
 from checkpoint.conversations.titles import title_of
+from checkpoint.conversations.usual import Course, Rows, Step
 
 
 def owned_by(owner: Owner) -> Any:
@@ -35,7 +37,7 @@ def owned_by(owner: Owner) -> Any:
     return and_(
         conversation.c.tenant_id == owner.tenant_id,
         conversation.c.user_id == owner.user_id,
-        conversation.c.status != "DELETED",
+        statements.NOT_DELETED,
     )
 
 
@@ -121,6 +123,45 @@ def new_conversation(
     }
 
 
+def usual_questions(
+    owner: Owner, place: Place, question: Question, stamp: Stamp, message_stamp: Stamp
+) -> Iterator[Course[Saved]]:
+    """A new question, in a conversation that goes on with no other one open; or the first of a new one."""
+    title, row = first_title(question), _bound(_question_row(question, message_stamp))
+    touch, its = statements.USUAL_TOUCH_NAMED, named(owner, place.name)
+    if place.conversation_id:
+        touch, its = statements.USUAL_TOUCH, whose(owner, place.conversation_id)
+    touched = {**its, "b_at": stamp.at, "b_title": title}
+    add = statements.ADD_QUESTION_WHEN_SETTLED
+
+    def added(rows: Rows) -> dict[str, Any]:
+        return {**row, "b_conversation_id": rows[0][0]}
+
+    def saved(rows: Rows) -> Saved:
+        held = Conversation(*rows[0])
+        return Saved(held, _added_message(added(rows), rows[1]), None)
+
+    yield Course([(touch, lambda _: touched), (add, added)], saved)
+    if place.conversation_id is None:
+        begun = _bound(new_conversation(owner, place.name, place.knowledge_base, stamp, title))
+        yield Course([(statements.USUAL_BEGINNING, lambda _: begun), (add, added)], saved)
+
+
+def usual_reply(
+    owner: Owner, conversation_id: UUID, request_id: str, reply: Reply, stamp: Stamp
+) -> Course[StoredMessage]:
+    """The first answer to a question that is there."""
+    touched = {**whose(owner, conversation_id), "b_at": stamp.at}
+    row = {**_bound(_reply_row(request_id, reply, stamp)), "b_conversation_id": conversation_id}
+    answered = {**_of_request(conversation_id, request_id), "b_standalone": reply.standalone_question}
+    steps: list[Step] = [
+        (statements.TOUCH, lambda _: touched),
+        (statements.ADD_MESSAGE_ONCE, lambda _: row),
+        (statements.USUAL_ANSWERED, lambda _: answered),
+    ]
+    return Course(steps[:2] if reply.is_as_asked else steps, lambda rows: _added_message(row, rows[1]))
+
+
 def save_question(
     connection: Connection, held: Conversation, question: Question, stamp: Stamp, *, only_when_settled: bool
 ) -> tuple[StoredMessage, StoredMessage | None]:
@@ -131,7 +172,7 @@ def save_question(
     and UnsettledError, if asked for, while another request's question waits for its answer or its mark.
     """
     adding = statements.ADD_QUESTION_WHEN_SETTLED if only_when_settled else statements.ADD_MESSAGE_ONCE
-    added = _add(connection, adding, _question_row(held.id, question, stamp))
+    added = _add(connection, adding, held.id, _question_row(question, stamp))
     if added:
         return added, None
     if only_when_settled and is_unsettled(connection, held.id, question.request_id):
@@ -151,17 +192,9 @@ def save_reply(
     connection: Connection, conversation_id: UUID, request_id: str, reply: Reply, stamp: Stamp
 ) -> StoredMessage:
     """The request's ASSISTANT row: this one, or the one that was saved before. Same lock as above."""
-    row = {
-        **_blank(stamp, conversation_id, request_id),
-        "role": "ASSISTANT",
-        "content": storable(reply.content),
-        "sources": storable_json(reply.sources),
-        "model": reply.model,
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.completion_tokens,
-        "status": reply.status,
-    }
-    added = _add(connection, statements.ADD_MESSAGE_ONCE, row)
+    added = _add(
+        connection, statements.ADD_MESSAGE_ONCE, conversation_id, _reply_row(request_id, reply, stamp)
+    )
     if added is None:
         found = connection.execute(statements.ANSWER, _of_request(conversation_id, request_id))
         return message_of(found.mappings().one())
@@ -204,10 +237,23 @@ def answer_to(connection: Connection, conversation_id: UUID, request_id: str) ->
     return message_of(row) if row else None
 
 
-def _question_row(conversation_id: UUID, question: Question, stamp: Stamp) -> dict[str, Any]:
+def _reply_row(request_id: str, reply: Reply, stamp: Stamp) -> dict[str, Any]:
+    return {
+        **_blank(stamp, request_id),
+        "role": "ASSISTANT",
+        "content": storable(reply.content),
+        "sources": storable_json(reply.sources),
+        "model": reply.model,
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+        "status": reply.status,
+    }
+
+
+def _question_row(question: Question, stamp: Stamp) -> dict[str, Any]:
     words = storable(question.content)
     return {
-        **_blank(stamp, conversation_id, question.request_id),
+        **_blank(stamp, question.request_id),
         "content": words,
         "standalone_question": words,  # until the request says otherwise
         "trace_id": question.trace_id,
@@ -215,18 +261,27 @@ def _question_row(conversation_id: UUID, question: Question, stamp: Stamp) -> di
     }
 
 
-def _add(connection: Connection, adding: Mapping[str, Prepared], row: dict[str, Any]) -> StoredMessage | None:
+def _add(
+    connection: Connection, adding: Prepared, conversation_id: UUID, row: dict[str, Any]
+) -> StoredMessage | None:
     """The row as it was added; None where it was not."""
-    given = {f"b_{name}": value for name, value in row.items()}
-    added = adding[connection.dialect.name].one_or_none(connection, given)
-    return StoredMessage(**row, sequence_no=added[0]) if added else None
+    given = {**_bound(row), "b_conversation_id": conversation_id}
+    added = adding.one_or_none(connection, given)
+    return _added_message(given, added) if added else None
 
 
-def _blank(stamp: Stamp, conversation_id: UUID, request_id: str) -> dict[str, Any]:
-    """A complete USER row without words; the database gives its number."""
+def _bound(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"b_{name}": value for name, value in row.items()}
+
+
+def _added_message(given: Mapping[str, Any], added: tuple[Any, ...]) -> StoredMessage:
+    return StoredMessage(**{name[2:]: value for name, value in given.items()}, sequence_no=added[0])
+
+
+def _blank(stamp: Stamp, request_id: str) -> dict[str, Any]:
+    """A complete USER row without words; the database gives its number, its conversation is the caller's."""
     return {
         "id": stamp.id,
-        "conversation_id": conversation_id,
         "role": "USER",
         "content": "",
         "standalone_question": None,

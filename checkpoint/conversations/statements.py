@@ -3,10 +3,9 @@
 Parameters begin with `b_`, so that none is taken for a column.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Table, and_, bindparam, exists, func, or_, select, true, update
+from sqlalchemy import Table, and_, bindparam, exists, func, literal_column, or_, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.dml import Insert
 
@@ -15,10 +14,13 @@ from checkpoint.conversations.prepared import Prepared
 
 LOOKED_BACK = 20  # rows among which an unanswered question is looked for; a thread has one at a time
 
+# Written out, not bound: SQLite would plan the statement anew at each use, to see that the index of names
+# serves.
+NOT_DELETED = conversation.c.status != literal_column("'DELETED'")
 OWNED = and_(
     conversation.c.tenant_id == bindparam("b_tenant"),
     conversation.c.user_id == bindparam("b_user"),
-    conversation.c.status != "DELETED",
+    NOT_DELETED,
 )
 _HELD = and_(conversation.c.id == bindparam("b_conversation"), OWNED)
 _NAMED = and_(conversation.c.external_id == bindparam("b_name"), OWNED)
@@ -68,36 +70,29 @@ QUESTION_AGAIN = (
     .values(request_id=bindparam("b_request"), status="COMPLETE")
     .returning(*message.c)
 )
-_NEWEST = (
-    select(message.c.id, message.c.role, message.c.status, message.c.request_id, message.c.sequence_no)
-    .where(message.c.conversation_id == bindparam("b_conversation_id"))
-    .order_by(message.c.sequence_no.desc())
-    .limit(LOOKED_BACK)
-    .cte("newest")
-)
-_ANSWERS = _NEWEST.alias("answers")
-# Questions without answer or mark, oldest first; question and answer may both be without a request.
-_WAITING = (
-    select(_NEWEST.c.id, _NEWEST.c.request_id)
-    .where(
-        _NEWEST.c.role == "USER",
-        _NEWEST.c.status == "COMPLETE",
-        ~exists(
-            select(_ANSWERS.c.id).where(
-                _ANSWERS.c.role == "ASSISTANT",
-                _ANSWERS.c.request_id.is_not_distinct_from(_NEWEST.c.request_id),
-            )
-        ),
-    )
-    .order_by(_NEWEST.c.sequence_no)
-)
-WAITING = Prepared(_WAITING)
 
-_GREATEST = (
-    select(func.coalesce(func.max(message.c.sequence_no), 0) + 1)
-    .where(message.c.conversation_id == bindparam("b_conversation_id"))
-    .scalar_subquery()
-)
+
+def _waiting(conversation_id: Any, *conditions: Any) -> Any:
+    """Questions without answer or mark, oldest first; question and answer may both be without a request."""
+    newest = (
+        select(message.c.id, message.c.role, message.c.status, message.c.request_id, message.c.sequence_no)
+        .where(message.c.conversation_id == conversation_id)
+        .order_by(message.c.sequence_no.desc())
+        .limit(LOOKED_BACK)
+        .cte("newest")
+    )
+    answers = newest.alias("answers")
+    of_request = answers.c.request_id.is_not_distinct_from(newest.c.request_id)
+    is_answered = exists(select(answers.c.id).where(answers.c.role == "ASSISTANT", of_request))
+    return (
+        select(newest.c.id, newest.c.request_id)
+        .where(newest.c.role == "USER", newest.c.status == "COMPLETE", ~is_answered)
+        .where(*(newest.c.request_id.is_distinct_from(mine) for mine in conditions))
+        .order_by(newest.c.sequence_no)
+    )
+
+
+WAITING = Prepared(_waiting(bindparam("b_conversation_id")))
 WRITTEN = [column.name for column in message.c if column.name not in ("conversation_id", "sequence_no")]
 
 
@@ -105,26 +100,42 @@ def _given(name: str) -> Any:
     return bindparam(f"b_{name}", type_=message.c[name].type)
 
 
-_ROW = [_given("conversation_id"), _GREATEST, *map(_given, WRITTEN)]
-_COLUMNS = ["conversation_id", "sequence_no", *WRITTEN]
-_IS_SETTLED = ~exists(_WAITING.where(_NEWEST.c.request_id.is_distinct_from(bindparam("b_request_id"))))
-
-
-def _adding(*conditions: Any) -> Mapping[str, Prepared]:
+def _adding(*conditions: Any) -> Prepared:
     """Does nothing where the request has its row already, or the client's id stands for one."""
-    row = select(*_ROW).where(*conditions)
-    makes: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-    return {
-        name: Prepared(
-            make(message).from_select(_COLUMNS, row).on_conflict_do_nothing().returning(message.c.sequence_no)
+    greatest = (
+        select(func.coalesce(func.max(message.c.sequence_no), 0) + 1)
+        .where(message.c.conversation_id == _ID)
+        .scalar_subquery()
+    )
+    row = select(_ID, greatest, *map(_given, WRITTEN)).where(*conditions)
+    columns = ["conversation_id", "sequence_no", *WRITTEN]
+    return Prepared.of_dialect(
+        lambda make: (
+            make(message).from_select(columns, row).on_conflict_do_nothing().returning(message.c.sequence_no)
         )
-        for name, make in makes.items()
-    }
+    )
 
 
+_ID = _given("conversation_id")
+_OTHERS_WAIT = exists(_waiting(_ID, bindparam("b_request_id")))
 ADD_MESSAGE_ONCE = _adding(true())
 # Nor while another request's question waits for its answer or its mark.
-ADD_QUESTION_WHEN_SETTLED = _adding(_IS_SETTLED)
+ADD_QUESTION_WHEN_SETTLED = _adding(~_OTHERS_WAIT)
+
+# What only the usual course of a save runs: each statement gives one row, or all is undone. An archived
+# conversation takes the other course, and is brought back there.
+_ACTIVE = conversation.c.status == literal_column("'ACTIVE'")
+USUAL_TOUCH = Prepared(_FOR_QUESTION.where(_HELD, _ACTIVE))
+USUAL_TOUCH_NAMED = Prepared(_FOR_QUESTION.where(_NAMED, _ACTIVE))
+USUAL_ANSWERED = Prepared(QUESTION_ANSWERED.returning(message.c.id))
+_BEGUN = {
+    column.name: bindparam(f"b_{column.name}", type_=column.type)
+    for column in conversation.c
+    if column.name not in ("summary", "summary_message_sequence", "status")
+}
+USUAL_BEGINNING = Prepared.of_dialect(
+    lambda make: make(conversation).values(_BEGUN).on_conflict_do_nothing().returning(*conversation.c)
+)
 
 
 def insert_or_ignore(dialect: str, table: Table) -> Insert:

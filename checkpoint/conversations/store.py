@@ -190,9 +190,14 @@ class ConversationStore:
         with `only_when_settled`, UnsettledError while an earlier question has neither answer nor mark.
         """
         stamp, place = self._stamp(), Place(name, knowledge_base, conversation_id)
+        message_stamp = Stamp(self.new_id(), stamp.at)
+        if only_when_settled:
+            usual = saving.usual_questions(owner, place, question, stamp, message_stamp)
+            saved = self.database.take("saving a question", usual)
+            if saved:
+                return saved
         with self.database.write("saving a question") as connection:
             held = saving.hold_for_question(connection, owner, place, question, stamp)
-            message_stamp = Stamp(self.new_id(), stamp.at)
             row, answer = saving.save_question(
                 connection, held, question, message_stamp, only_when_settled=only_when_settled
             )
@@ -204,6 +209,10 @@ class ConversationStore:
         Raises ConversationNotFoundError when the conversation was deleted meanwhile: nothing comes back.
         """
         stamp = self._stamp()
+        usual = saving.usual_reply(owner, conversation_id, request_id, reply, stamp)
+        saved = self.database.take("saving an answer", [usual])
+        if saved:
+            return saved
         with self.database.write("saving an answer") as connection:
             saving.hold(connection, owner, conversation_id, stamp.at)
             return saving.save_reply(connection, conversation_id, request_id, reply, stamp)

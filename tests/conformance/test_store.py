@@ -8,8 +8,10 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import inspect, text
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
+from checkpoint.conversations import statements
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.errors import (
     BadCursorError,
@@ -22,6 +24,7 @@ from checkpoint.conversations.errors import (
     StoreReadOnlyError,
     StoreRevisionError,
     StoreUnavailable,
+    UnsettledError,
 )
 from checkpoint.conversations.rows import Conversation, Owner, Page, Question, Reply, Saved
 from checkpoint.conversations.store import ConversationStore, open_store
@@ -164,6 +167,59 @@ def test_twenty_writers_in_two_processes_get_numbers_in_a_row(store_config: Stor
         found = rows(store, first.conversation)
         assert [row.sequence_no for row in found] == list(range(1, 22))
         assert len({row.content for row in found}) == 21
+
+
+def answer_many(config: StoreConfig, conversation_id: UUID, writer: int, count: int) -> None:
+    with open_store(config) as store:
+        threads = [
+            threading.Thread(
+                target=lambda at=at: store.save_reply(ME, conversation_id, f"r{writer}-{at}", Reply("答"))
+            )
+            for at in range(count)
+            for _ in range(2)  # each of them twice at once
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def test_answers_of_two_processes_get_numbers_in_a_row_and_are_saved_once(store_config: StoreConfig) -> None:
+    with open_store(store_config) as store:
+        saved = [ask(store, "问", request_id=f"r{writer}-{at}") for writer in range(2) for at in range(5)]
+        identity = saved[0].conversation.id
+        spawn = multiprocessing.get_context("spawn")
+        workers = [spawn.Process(target=answer_many, args=(store_config, identity, n, 5)) for n in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+        assert [worker.exitcode for worker in workers] == [0, 0]
+        found = rows(store, saved[0].conversation)
+        assert [row.sequence_no for row in found] == list(range(1, 21))
+        assert {row.request_id for row in found[10:]} == {each.message.request_id for each in saved}
+
+
+def test_a_name_begun_by_many_at_once_is_one_conversation_with_one_question(
+    store: ConversationStore,
+) -> None:
+    told: list[object] = []
+
+    def begin(at: int) -> None:
+        try:
+            told.append(ask(store, f"问{at}", "new", only_when_settled=True))
+        except UnsettledError as found:
+            told.append(found.conversation.id)
+
+    threads = [threading.Thread(target=begin, args=(at,)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (saved,) = (each for each in told if isinstance(each, Saved))
+    assert [each for each in told if each != saved] == [saved.conversation.id] * 7
+    assert [row.content for row in rows(store, saved.conversation)] == [saved.message.content]
+    assert store.find(ME, "new") == saved.conversation
 
 
 def test_rows_of_one_millisecond_keep_their_order(store_config: StoreConfig) -> None:
@@ -582,8 +638,63 @@ def test_a_turn_is_eight_statements_in_two_transactions(new_database: Callable[.
         answer(store, saved, is_as_asked=True)
         again = ask(store, "再问", "another", request_id="r2", only_when_settled=True)
         assert again.message.sequence_no == 3
-    words = [statement.split()[0] for statement in said if not statement.startswith("--")]
-    assert words == ["BEGIN", "UPDATE", "INSERT", "COMMIT", "BEGIN", "UPDATE", "WITH", "COMMIT"]
+        assert words_of(said) == [
+            *("BEGIN", "UPDATE", "INSERT", "COMMIT"),
+            *("BEGIN", "UPDATE", "WITH", "COMMIT"),
+        ]
+        said.clear()
+        ask(store, "问", "a third", only_when_settled=True)
+        assert words_of(said) == [*("BEGIN", "UPDATE", "COMMIT"), *("BEGIN", "INSERT", "WITH", "COMMIT")]
+
+
+def words_of(said: list[str]) -> list[str]:
+    return [statement.split()[0] for statement in said if not statement.startswith("--")]
+
+
+def test_a_lost_connection_is_noticed_by_a_save_and_by_reads_whatever_was_pooled(
+    new_database: Callable[..., StoreConfig], postgres
+) -> None:
+    with open_store(new_database("postgresql", pool_size=3)) as store:
+        saved = ask(store, "一", only_when_settled=True)
+
+        def lose_three() -> None:
+            with store.database.read("a"), store.database.read("b"), store.database.read("c"):
+                pass
+            postgres.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test_%'"
+            )
+
+        lose_three()
+        assert answer(store, saved, is_as_asked=True).sequence_no == 2
+        lose_three()
+        assert store.get(ME, saved.conversation.id).title == "一"
+        lose_three()
+        assert ask(store, "二", only_when_settled=True).message.sequence_no == 3
+
+
+def test_the_plans_of_a_save_are_kept_over_reads_and_first_questions(
+    new_database: Callable[..., StoreConfig],
+) -> None:
+    """A rollback makes the driver forget every plan of its connection."""
+    with open_store(new_database("postgresql", pool_size=1)) as store:
+        answer(store, ask(store, "一", only_when_settled=True), is_as_asked=True)
+        with store.database.read("watching") as connection:
+            before = connection.execute(text("SELECT name FROM pg_prepared_statements")).scalars().all()
+        rows(store, ask(store, "二", only_when_settled=True).conversation)
+        answer(store, ask(store, "一", "other", only_when_settled=True), is_as_asked=True)
+        with store.database.read("watching") as connection:
+            after = connection.execute(text("SELECT name FROM pg_prepared_statements")).scalars().all()
+    assert len(before) >= 4
+    assert set(before) <= set(after)
+
+
+def test_no_save_binds_what_an_index_is_limited_to() -> None:
+    """SQLite plans a statement anew at each use where a bound value decides whether an index serves."""
+    dialect = sqlite.dialect()  # type: ignore[no-untyped-call]
+    for touch in (statements.TOUCH, statements.USUAL_TOUCH, statements.USUAL_TOUCH_NAMED):
+        said = touch.on(dialect).text
+        assert "status != 'DELETED'" in said
+        assert "DELETED" not in touch.on(dialect).fixed.values()
 
 
 def test_a_turn_moves_its_conversation_in_no_index(store: ConversationStore) -> None:
@@ -608,19 +719,22 @@ def test_a_fault_of_a_saving_quotes_nobody(store: ConversationStore) -> None:
     words = "秘密的问题"
     with store.database.write("test") as connection:
         connection.execute(text("ALTER TABLE message RENAME TO gone"))
-    with pytest.raises(StoreRevisionError) as found:
-        ask(store, words)
-    fault = found.value.__cause__
-    assert isinstance(fault, DBAPIError)
-    assert (fault.params, words in str(fault)) == (None, False)
+    for settled in (False, True):
+        with pytest.raises(StoreRevisionError) as found:
+            ask(store, words, only_when_settled=settled)
+        fault = found.value.__cause__
+        assert isinstance(fault, DBAPIError)
+        assert (fault.params, words in str(fault)) == (None, False)
 
 
 def test_an_archived_conversation_that_is_asked_is_active_in_the_row_too(store: ConversationStore) -> None:
     saved = ask(store, "问")
-    answer(store, saved)
-    store.archive(ME, saved.conversation.id)
-    assert ask(store, "再问").conversation.status == "ACTIVE"
-    assert store.get(ME, saved.conversation.id).status == "ACTIVE"
+    for settled in (False, True):
+        answer(store, saved)
+        store.archive(ME, saved.conversation.id)
+        saved = ask(store, "再问", only_when_settled=settled)
+        assert saved.conversation.status == "ACTIVE"
+        assert store.get(ME, saved.conversation.id).status == "ACTIVE"
 
 
 def test_copied_rows_without_a_request_leave_a_conversation_settled(store: ConversationStore) -> None:
