@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from api import health
+from api.arenas import keep_few_arenas
 from api.ask import AskParts, ask_router
 from api.bodies import (
     ChatBody,
@@ -416,6 +417,7 @@ def make_server(
 
     The grace not given is the app's. Raises this process's limit of open files to what it may need.
     """
+    keep_few_arenas()
     grace = app.state.grace_seconds if grace_seconds is None else grace_seconds
     house, waiting = house_of(app)
     config = uvicorn.Config(
