@@ -1,4 +1,4 @@
-"""How many arenas the C allocator keeps: few, so that memory does not creep up with threads that come and go."""
+"""How many arenas the C allocator keeps: few, so that memory does not creep up with short-lived threads."""
 
 import ctypes
 import os
