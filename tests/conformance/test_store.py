@@ -523,6 +523,11 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(store: Conversation
     assert store.get(ME, saved.conversation.id).title == "问"
 
 
+def test_what_a_connection_keeps_of_the_file_is_bounded(new_database: Callable[..., StoreConfig]) -> None:
+    with open_store(new_database("sqlite")) as store, store.database.write("test") as connection:
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar_one() == -512  # KiB
+
+
 def test_tables_of_an_unknown_revision_are_left_alone(store_config: StoreConfig) -> None:
     with open_store(store_config) as store, store.database.write("test") as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
