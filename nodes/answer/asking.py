@@ -29,6 +29,8 @@ class Aspect:
     """A kind of thing to ask for. `against`: words of a sentence that is about something else. `is_refusal`:
     it asks for what is not given or what is punished; for all others, sections about that are no answer.
 
+    `is_soft`: words of the subject may answer alone, as a reason is often told without words that say so.
+
     `needs`: how surely a sentence holds a figure of that kind, from 0 to 1; None where none is asked for.
     """
 
@@ -39,10 +41,11 @@ class Aspect:
     needs: Callable[[Unit], float] | None = None
     against: re.Pattern[str] = _NEVER
     is_refusal: bool = False
+    is_soft: bool = False
 
     def fit(self, unit: Unit) -> float:
         """How well a unit is of this kind, about 1 at best; below 0 where it is of another."""
-        by_heading, by_text = (0.45, 0.4) if self.needs is None else (0.3, 0.2)
+        by_heading, by_text = (0.45, 0.4) if self.needs is None and not self.is_soft else (0.3, 0.2)
         fit = by_heading if self.heading.search(unit.heading) else 0.0
         fit += by_text if self.text.search(unit.whole) else 0.0
         is_against = self.against.search(unit.whole) or (
@@ -64,12 +67,22 @@ class Step:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question taken apart. `is_wide`: it asks what there is, so a list answers it well."""
+    """A question taken apart. `is_wide`: it asks what there is, so a list answers it well. `subject` is the
+    question without the words that say only what papers are asked for: they name no document.
+    """
 
     question: str
     words: tuple[str, ...]
     steps: tuple[Step, ...]
     is_wide: bool = False
+
+    @property
+    def subject(self) -> str:
+        names = {step.aspect.name for step in self.steps if step.aspect}
+        return _PAPERS.sub("\n", self.question) if "material" in names else self.question
+
+
+_PAPERS = _pattern(r"材料|资料|证件|documents?\b|papers?\b|materials?\b")
 
 
 # Figures
@@ -139,9 +152,28 @@ _HOW_LONG = (
     r"|how (?:long|many (?:working )?days)"
 )
 
+_PENALTY = r"罚款|处罚|滞纳金|\bpenalt(?:y|ies)\b|\bfined?\b"
+
 _ASPECTS: dict[str, Aspect] = {
     aspect.name: aspect
     for aspect in (
+        Aspect(
+            "why",
+            _pattern(r"为什[么麽]|为何|为啥|凭什么|原因|理由|\bwhy\b|\breasons?\b|what for\b"),
+            _pattern(r"为什么|为何|原因|理由|目的|背景|\bwhy\b|reason|purpose|background"),
+            _pattern(
+                r"因为|由于|原因|之所以|为了?[^\s，,。]{2,}(?:，|,|制定|起见)|以便|以免|避免|防止|否则|不予通过|被?退回"
+                r"|\bbecause\b|\bdue to\b|\bin order to\b|\bso that\b|\breasons?\b"
+            ),
+            is_refusal=True,
+            is_soft=True,
+        ),
+        Aspect(
+            "meaning",
+            _pattern(r"什么意思|含义|是指什么|指的是什么|怎么理解|\bmeans?\b|\bmeaning\b|stands? for"),
+            _pattern(r"定义|含义|说明|meaning|definition"),
+            _pattern(r"是指|指的是|含义|意思是|\bmeans?\b|refers to|stands for"),
+        ),
         Aspect(
             "penalty",
             _pattern(r"会怎么?样|后果|罚|处罚|会被|什么责任|happens? (?:if|when)|penalt|\bfined?\b"),
@@ -172,7 +204,7 @@ _ASPECTS: dict[str, Aspect] = {
             _pattern(r"时限|办理(?!条件|材料)|流程|程序|审核|认定|\btime\b|processing|decision"),
             _pattern(r"工作日|当场|作出决定|办结|decided|registered|decides|within"),
             _in_units("day", "workday", "minute"),
-            _pattern(rf"{_TERM_OF_VALIDITY}|公示期|另行|申请(?:变更|续期|延续)"),
+            _pattern(rf"{_TERM_OF_VALIDITY}|{_PENALTY}|公示期|另行|申请(?:变更|续期|延续)"),
         ),
         Aspect(
             "term",
@@ -221,13 +253,14 @@ _ASPECTS: dict[str, Aspect] = {
             _pattern(
                 r"多少钱|多少元|几块|金额|额度|上限|(?:最高|最多).{0,8}多少|什么标准|标准(?:是(?:什么|多少)?)?[?？。]?$|(?:补贴|补助|奖励|资助|贷款|贴息|工资"
                 r"|奖金|优惠|收入|给|发|补|奖|贷|领|拿|罚).{0,8}多少|多少.{0,6}(?:补贴|补助|奖励|贷款|资金|奖金)"
-                r"|how much|amount|maximum|minimum|\brate"
+                r"|how much|amount|maximum|minimum|\blimits?\b|\ballowance|\brate"
             ),
             _pattern(
                 r"标准|金额|额度|上限|支持|扶持|补贴|补助|资助|奖励|优惠|减免|贴息|工资|rates?\b|amount|grant|support|reward|fairs?"
             ),
             _pattern(r"标准|最高|补贴|补助|奖励|资助|贴息|给予|receives?|up to|pays|refunds"),
             _money,
+            _pattern(_PENALTY),
         ),
         Aspect(
             "number",
@@ -241,17 +274,25 @@ _ASPECTS: dict[str, Aspect] = {
         Aspect(
             "exempt",
             _pattern(
-                r"(?:哪些|哪种|什么|谁|什么样).{0,12}(?:不能|不可以|不用|不需要|无需|不必|不受|不得|不算|不予|不享受)"
-                r"|免于|豁免|which .{0,30}(?:not|exempt)|who (?:cannot|may not)"
+                r"(?:哪些|哪种|什么|谁|什么样).{0,12}不"
+                r"(?:能|可|用|需要?|必|受|得|算|予|享受|支持|包括?|保|在|给|退|批|接受|收)"
+                r"|(?:哪些|什么).{0,12}无需|免于|豁免|(?:which|what) .{0,40}(?:\bnot\b|n't\b|exempt)"
+                r"|who (?:cannot|may not)"
             ),
-            _pattern(r"(?:不予|不适用|不计入|不享受).{0,6}(?:情形|范围|项目|对象)$"),
-            _pattern(r"不适用|不得|不予|不需要|无需|不必|免|不享受|不计入|\bnot?\b|exempt"),
+            _pattern(
+                r"(?:不予|不适用|不计入|不享受|不支持|不包括|不保).{0,6}$|不在.{0,6}范围|除外|禁止"
+                r"|\bnot\b|exempt|exclu"
+            ),
+            _pattern(
+                r"不适用|不得|不予|不需要|无需|不必|免|不享受|不计入|不支持|不包括|不接受|不在|除外"
+                r"|\bnot?\b|exempt|exclud"
+            ),
             is_refusal=True,
         ),
         Aspect(
             "material",
             _pattern(
-                r"材料|资料|证件|(?:提交|交|带|准备|上传|递交)(?:些|哪些)?(?:什么|啥)|哪些(?:文件(?!格式)|表)"
+                r"材料|资料|证件|(?:提交|交|带|准备|上传|递交)(?:些|哪些)?(?:什么|啥|(?<=哪些)东西)|哪些(?:文件(?!格式)|表)"
                 r"|documents?\b|papers?\b|materials?\b|what .{0,12}(?:file|submit)"
             ),
             _pattern(r"材料|资料|证明|documents?|what to file|materials|application$"),
@@ -260,7 +301,7 @@ _ASPECTS: dict[str, Aspect] = {
         Aspect(
             "how",
             _pattern(
-                r"怎么(?!回事|样|算)|如何|怎样|咋|流程|步骤|手续|程序|方式|自己申请|去哪"
+                r"怎么(?!回事|样|算)|如何|怎样|咋|流程|步骤|手续|程序|方式|自己申请"
                 r"|how (?:do|can|to|does|should|would)\b|procedure|process\b|steps"
             ),
             _pattern(
@@ -329,6 +370,21 @@ _ASPECTS: dict[str, Aspect] = {
 }
 # A more exact kind leaves no room for these.
 _YIELDS: dict[str, frozenset[str]] = {
+    "why": frozenset(
+        {
+            "condition",
+            "how",
+            "exempt",
+            "penalty",
+            "number",
+            "term",
+            "process",
+            "when",
+            "money",
+            "fee",
+            "material",
+        }
+    ),
     "penalty": frozenset({"when", "condition", "number", "how", "fee", "valid"}),
     "valid": frozenset({"when", "term", "process", "number", "how"}),
     "process": frozenset({"term", "when", "number", "how", "money"}),
@@ -337,7 +393,7 @@ _YIELDS: dict[str, frozenset[str]] = {
     "fee": frozenset({"money", "number", "how", "condition"}),
     "share": frozenset({"money", "number"}),
     "money": frozenset({"number", "how", "condition"}),
-    "exempt": frozenset({"condition", "how", "when"}),
+    "exempt": frozenset({"condition", "how", "when", "material", "fee", "benefit"}),
     "material": frozenset({"condition"}),
     "benefit": frozenset({"money", "number", "how", "condition"}),
     "number": frozenset({"condition"}),
@@ -386,7 +442,14 @@ def _steps(question: str, names: set[str], *, is_wide: bool) -> tuple[Step, ...]
     found = sorted(names, key=lambda name: _place(name, question))
     if found == ["number"]:
         return (Step(replace(_ASPECTS["number"], needs=_counted(question))),)
-    return tuple(_step(name, 3 if len(found) == 1 else 2) for name in found) or (Step(None),)
+    steps = tuple(_step(name, 3 if len(found) == 1 else 2) for name in found) or (Step(None),)
+    return tuple(map(_of_penalties, steps)) if _ASPECTS["penalty"].asked.search(question) else steps
+
+
+def _of_penalties(step: Step) -> Step:
+    """Sums of money are wanted though they are penalties, where that is what is asked."""
+    is_sum = step.aspect is not None and step.aspect.name == "money"
+    return Step(replace(step.aspect, against=_NEVER), step.most) if step.aspect and is_sum else step
 
 
 def _counted(question: str) -> Callable[[Unit], float]:
@@ -410,7 +473,7 @@ def _place(name: str, question: str) -> int:
 _ASKING = _pattern(
     r"(.{1,2})[不没]\1|多少(?:个?工作日|[天钱个次年月人元家种])?|几(?:个?工作日|个?月份?|[天年个次月人元家种岁号点])"
     r"|[什甚]么(?:时候|样的?|情况|地方)?|啥(?:时候)?|怎么(?:办理?|样|回事)?|怎样|如何|咋|为[什何]么?|哪[些个里儿种位年天]"
-    r"|是否|能否|可否|多[久长大高](?:时间)?|请问|最[长高多低少大小](?=能|可|多|是|几|$)|能用来?|用来|(?:能|才|可以)?(?:办|批|审)(?:好|完|成|下来)|干什么|需要|可以|应该|想要?了解|(?<=.)要(?=什么|多|几|提交)"
+    r"|是否|能否|可否|多[久长大高](?:时间)?|请问|最[长高多低少大小](?=能|可|多|是|几|$)|能用来?|用来|(?:能|才|可以)?(?:办|批|审)(?:好|完|成|下来)|干什么|需要|可以|应该|想要?了解|(?<=.)要(?=什么|多|几|提交|交|带|准备|哪)"
 )
 _STOP_WORDS = frozenset(
     re.findall(
@@ -424,6 +487,7 @@ _STOP_WORDS = frozenset(
         you it they he she my our your of in on at to for from by with about as and or if what which who
         whom whose when where why how much many long there that this these those me us please tell get take
         takes have has had need needed needs any some soon
+        意思 原因 理由 东西 之内 以内 之前 之后 回来 发 why next last year month
         """,
     )
 )
@@ -511,6 +575,20 @@ _SAME = tuple(
     残保金 保障金
     年龄 周岁
     返乡 返乡入乡
+    注册 登记 设立 开办
+    单据 票据 凭证
+    驳回 退回 拒绝
+    坏 故障 损坏
+    处罚 罚款
+    出差 差旅
+    lose lost loss
+    decide decision
+    apply application
+    leave left
+    buy purchase bought
+    pay paid payment
+    get obtain receive
+    park parking
     """.strip().splitlines()
 )
 

@@ -166,7 +166,7 @@ class _Document:
     @cached_property
     def closeness(self) -> float:
         """As `covered`, more where the title has a run of words just as the question has it."""
-        run = common_run(self.asked.question, self.units[0].title)
+        run = common_run(self.asked.subject, self.units[0].title)
         return self.covered + _RUN_COUNTS * min(run, LONGEST_RUN)
 
     @cached_property
@@ -231,7 +231,7 @@ class _Document:
             return listed
         chosen: list[Unit] = []
         for step in steps:
-            chosen += self._of_kind(step, chosen)
+            chosen += self._with_list(step, self._of_kind(step, chosen), chosen)
         if not chosen and not all(map(is_general, self.asked.words)):
             return self._of_kind(Step(None, 2), [])
         return self._to_the_point(chosen)
@@ -254,8 +254,20 @@ class _Document:
         if not items or self.score(items[0], aspect) < NEARLY_ELSEWHERE * self.score(ranked[0], aspect):
             return []
         enough = LISTED_NEARLY * self.score(items[0], aspect)
+        items = [unit for unit in items if self._is_named_row(unit)] or items
         kept = [unit for unit in items if self.score(unit, aspect) >= enough][:MAX_LISTED]
-        return sorted(kept, key=lambda unit: unit.at) if len(kept) > 1 else []
+        is_list = len(kept) > 1 or (len(kept) == 1 and self._is_named_row(kept[0]))
+        return sorted(kept, key=lambda unit: unit.at) if is_list else []
+
+    def _with_list(self, step: Step, chosen: Sequence[Unit], taken: Sequence[Unit]) -> list[Unit]:
+        """`chosen`; where the best of it is an item of a list under a heading of the kind, the whole list."""
+        first, aspect = chosen[0] if chosen else None, step.aspect
+        if first is None or aspect is None or not first.in_list or aspect.needs is not None:
+            return list(chosen)
+        if not (aspect.heading.search(first.heading) or self._is_in_named_section(first)):
+            return list(chosen)
+        items = [unit for unit in self.units if unit.in_list == first.in_list and unit not in taken]
+        return items[:MAX_LISTED]
 
     def _ranked(self, aspect: Aspect | None, taken: Sequence[Unit]) -> list[Unit]:
         left = [unit for unit in self.units if unit not in taken]
@@ -281,7 +293,7 @@ class _Document:
     def _is_enough(self, unit: Unit, aspect: Aspect | None, least: float = MIN_FIT) -> bool:
         if _ABOUT_ITSELF.search(unit.text):
             return False
-        if aspect is None:
+        if aspect is None or aspect.is_soft:
             return self._covered_by(unit) >= _least(MIN_COVERED_ALONE, self.asked)
         return aspect.fit(unit) >= (0.0 if self._is_named(unit, aspect) else least)
 
@@ -291,20 +303,44 @@ class _Document:
             return True
         return self._is_in_named_section(unit)
 
+    def _is_named_row(self, unit: Unit) -> bool:
+        return bool(unit.name) and _names_row(self.asked.question, unit.name)
+
     def _is_in_named_section(self, unit: Unit) -> bool:
         return names_heading(self.asked.question, unit.heading, unit.title)
 
     def _is_nearly_as_good(self, unit: Unit, best: Unit, aspect: Aspect | None) -> bool:
         if unit.heading != best.heading and self._is_in_named_section(best):
             return False
-        is_beside = unit.heading == best.heading or self.asked.is_wide
+        if self._is_named_row(best) and not self._is_named_row(unit):
+            return False
+        is_beside = self.asked.is_wide or _is_beside(unit, best)
         nearly = NEARLY if is_beside else NEARLY_ELSEWHERE
         return (
             self.score(unit, aspect) >= nearly * self.score(best, aspect)
             and self._covered_by(unit) >= NEARLY_COVERED * self._covered_by(best)
             and (aspect is None or aspect.held_by(unit) >= aspect.held_by(best))
-            and (aspect is None or aspect.fit(unit) >= NEARLY * aspect.fit(best))
+            and (aspect is None or aspect.is_soft or aspect.fit(unit) >= NEARLY * aspect.fit(best))
         )
+
+
+def _is_beside(unit: Unit, other: Unit) -> bool:
+    """Under one heading; where a document has no headings, in one paragraph or in the same list or table."""
+    if unit.heading or unit.heading != other.heading:
+        return unit.heading == other.heading
+    return (
+        unit.paragraph == other.paragraph
+        or (unit.is_row and other.is_row)
+        or unit.in_list == other.in_list > 0
+    )
+
+
+def _names_row(question: str, name: str) -> bool:
+    """Whether a question has a row's first cell: a Chinese one as it stands, all words of an English one."""
+    folded = question.casefold()
+    if HAN.search(name):
+        return name.casefold() in folded
+    return tokens_of(name.casefold()) <= tokens_of(folded)
 
 
 _HEADING_COUNTS, _TITLE_COUNTS, _LIST_COUNTS = 0.9, 0.85, 0.3

@@ -30,7 +30,8 @@ class Unit:
     """A sentence, list item or table row at its place `at` in `document`, under its heading.
 
     Passages count from 1, as their labels do, and documents from 0, in the order of the passages. `items` are
-    of a list that this line opens. `opens`: it announces what comes next and says nothing alone.
+    of a list that this line opens. `opens`: it announces what comes next and says nothing alone. Units of one
+    `in_list`, above 0, are items of a list that no line opens; those of one `paragraph` stand in one line.
     """
 
     text: str
@@ -42,6 +43,8 @@ class Unit:
     items: list[Item] = field(default_factory=list)
     is_item: bool = False
     is_row: bool = False
+    in_list: int = 0
+    paragraph: int = 0
 
     @property
     def opens(self) -> bool:
@@ -50,6 +53,11 @@ class Unit:
     @cached_property
     def whole(self) -> str:
         return " ".join((self.text, *(item.text for item in self.items)))
+
+    @property
+    def name(self) -> str:
+        """The first cell of a table row."""
+        return re.split("[：:]", self.text, maxsplit=1)[0].strip() if self.is_row else ""
 
     @cached_property
     def figures(self) -> list[Figure]:
@@ -88,8 +96,11 @@ _GAP = 4
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*$")
 _PLAIN_HEADING = re.compile(
-    r"^(?:第[一二三四五六七八九十百\d]+[章节编]\s*\S{0,20}|[一二三四五六七八九十]+、\S{1,20})$"
+    r"^(?:第[一二三四五六七八九十百\d]+[章节编]\s*\S{0,20}|[一二三四五六七八九十]+、\S{1,20}|【[^】]{1,20}】)$"
 )
+# A question that a document asks itself is the heading of its answer.
+_QUESTION = re.compile(r"^(?:问|Q|Question)\s*\d*\s*[:：.]\s*(?P<text>.+)$")
+_REPLY = re.compile(r"^(?:答|A|Answer)\s*\d*\s*[:：]\s*(?=\S)")
 _ITEM = re.compile(
     r"^\s*(?:[-*+•]\s+|\(?\d{1,2}[.)、）]\s*|[（(][一二三四五六七八九十]{1,3}[）)]\s*|[①-⑳]\s*)"
 )
@@ -106,12 +117,14 @@ class _Builder:
 
     def __init__(self, document: int) -> None:
         self._units: list[Unit] = []
+        self._lists = self._paragraphs = 0
         self._document = document
         self._title, self._number, self._end = "", 0, -1
         self._start_anew(is_torn=False)
 
     def _start_anew(self, *, is_torn: bool) -> None:
         self._heading = ""
+        self._is_listing = False
         self._columns: list[str] = []
         self._are_columns_sure = not is_torn  # else the first row may be any row of the table
         self._is_open = False  # the last unit opens what comes next and may take list items
@@ -144,14 +157,17 @@ class _Builder:
         self._columns = []
         if not text or (is_quotation and self._are_quotes_theirs):
             return
-        heading = _HEADING.match(line)
+        self._paragraphs += 1
+        heading = _HEADING.match(line) or _QUESTION.match(text)
         if heading or _PLAIN_HEADING.match(text):
             self._start_anew(is_torn=False)
-            self._heading = _plain(heading["text"]) if heading else text
+            named = _plain(heading["text"]) if heading else text
+            self._heading = named if named != self._title else ""  # over all of it, it tells no part apart
         elif _ITEM.match(line):
             self._add_item(text, _plain(_ITEM.sub("", line)))
         elif not _LABEL_LINE.match(text):
-            self._add_sentences(text)
+            self._is_listing = False
+            self._add_sentences(_REPLY.sub("", text))
 
     def _add_sentences(self, text: str) -> None:
         for sentence in split_sentences(text):
@@ -162,6 +178,8 @@ class _Builder:
         if self._is_open and self._units and len(self._units[-1].items) < MAX_LIST_ITEMS:
             self._units[-1].items.append(Item(text, self._number))
         elif not self._is_open:
+            self._lists += not self._is_listing
+            self._is_listing = True
             for sentence in _short_item(text if text[-1:] in _ENDS else shown):
                 self._append(sentence, is_item=text[-1:] in _ENDS)
 
@@ -177,8 +195,10 @@ class _Builder:
 
     def _append(self, text: str, *, is_item: bool = False, is_row: bool = False) -> None:
         if text:
-            place = (self._number, self._document, 0, self._heading, self._title)
-            self._units.append(Unit(text, *place, is_item=is_item, is_row=is_row))
+            unit = Unit(text, self._number, self._document, 0, self._heading, self._title)
+            unit.is_item, unit.is_row, unit.paragraph = is_item, is_row, self._paragraphs
+            unit.in_list = self._lists if self._is_listing and not is_row else 0
+            self._units.append(unit)
 
 
 def _short_item(text: str) -> Iterator[str]:

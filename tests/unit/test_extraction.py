@@ -225,3 +225,82 @@ def test_a_question_of_several_lines_is_answered_line_by_line() -> None:
 def test_no_question_breaks_it(question: str) -> None:
     assert len(choose_quotes(question, [passage(GUIDE), passage("一句：")], "zh")) <= 4
     assert choose_quotes(question, [], "en") == []
+
+
+# Documents in other forms: questions and answers, lists under a heading, tables, no headings at all
+
+
+FAQ = "问：退款几天到账？\n答：验收后3天内到账。\n\n问：怎么申请退货？\n答：在订单里点击申请售后，等待审核。"
+
+
+def test_a_question_that_a_document_asks_itself_is_the_heading_of_its_answer() -> None:
+    first, second = units_of([passage(FAQ)])
+    assert (first.text, first.heading) == ("验收后3天内到账。", "退款几天到账？")
+    assert (second.text, second.heading) == ("在订单里点击申请售后，等待审核。", "怎么申请退货？")
+    assert answer("怎么申请退货？", passage(FAQ, title="售后问题")) == "在订单里点击申请售后，等待审核[C1]。"
+
+
+def test_a_line_in_heavy_brackets_is_a_heading_and_the_title_is_none() -> None:
+    text = "# 补贴办法\n\n总述一句。\n\n【准入要求】\n应当完成培训。"
+    assert [unit.heading for unit in units_of([passage(text)])] == ["", "【准入要求】"]
+
+
+PAPERS = (
+    "一、条件\n1. 有住所。\n\n二、申请材料\n1. 登记申请书；\n2. 公司章程；\n3. 股东证明。\n\n三、时限\n三日。"
+)
+
+
+def test_a_list_under_a_heading_of_the_kind_is_quoted_whole() -> None:
+    told = answer("公司注册需要什么材料？", passage(PAPERS, title="公司设立登记指南"))
+    assert told == "- 登记申请书[C1]；\n- 公司章程[C1]；\n- 股东证明[C1]。"
+
+
+TABLE = "## 保修期限\n| 部件 | 保修期 |\n|---|---|\n| 整机 | 2年 |\n| 压缩机 | 5年 |\n| 滤网 | 3个月 |"
+
+
+def test_the_row_that_a_question_names_is_quoted_alone() -> None:
+    assert (
+        answer("烘干机压缩机保修期多久？", passage(TABLE, title="烘干机手册")) == "压缩机：保修期 5年[C1]。"
+    )
+
+
+def test_the_row_of_an_english_name_is_quoted_alone() -> None:
+    limits = (
+        "## Limits\n| Grade | Monthly limit |\n|---|---|\n| Analyst | 1,500 EUR |\n| Manager | 4,000 EUR |"
+    )
+    told = answer(
+        "What is the monthly limit for a manager?", passage(limits, title="Card policy"), language="en"
+    )
+    assert told == "Manager: Monthly limit 4,000 EUR [C1]."
+
+
+def test_a_reason_is_looked_for_where_one_is_asked_for() -> None:
+    text = "废液分类收集时，桶内不超过四分之三。\n\n混装会起反应，这是要求废液分类收集的原因。"
+    assert "会起反应" in answer("废液为什么要分类收集？", passage(text, title="实验室须知")).split("[C")[0]
+
+
+def test_a_reason_may_be_told_without_words_that_say_so() -> None:
+    text = "该站位于山区，地势狭窄。\n\n天后庙主殿在一场大火中烧毁。"
+    assert "大火" in answer("天后庙主殿为什么烧毁？", passage(text, title=""))
+
+
+def test_a_penalty_is_no_price() -> None:
+    text = "A permit costs 84 pounds a year.\n\nParking without a permit costs a penalty of 60 pounds."
+    told = answer("How much is a parking permit?", passage(text, title="Parking permits"), language="en")
+    assert told == "A permit costs 84 pounds a year [C1]."
+    told = answer(
+        "逾期不变更会罚多少钱？", passage("逾期不变更的，处1万元罚款。\n\n变更收费100元。", title="变更")
+    )
+    assert "1万元" in told
+
+
+def test_what_is_left_out_is_found_in_other_words() -> None:
+    text = "## 保修条件\n应当由工程师安装。\n\n## 不在保修范围的情形\n- 自行拆改的；\n- 因水浸损坏的。"
+    told = answer("烘干机哪些情况不保修？", passage(text, title="烘干机手册"))
+    assert told == "- 自行拆改的[C1]；\n- 因水浸损坏的[C1]。"
+
+
+def test_a_term_of_a_penalty_is_no_time_that_something_takes() -> None:
+    text = "We decide within five days.\n\nYou can appeal against a penalty within 28 days."
+    told = answer("How long does a decision on a permit take?", passage(text, title="Permits"), language="en")
+    assert told == "We decide within five days [C1]."
