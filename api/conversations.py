@@ -251,7 +251,7 @@ def _add_listing(router: APIRouter, parts: ConversationParts) -> None:
         else:
             page = parts.store.list_conversations(owner, status=status, limit=limit, cursor=cursor)
             items, next_cursor = list(page.items), page.next_cursor
-        parts.store.record(owner, "list", None, {"conversations": len(items)})
+        parts.ledger.note_read(owner, "list", None, {"conversations": len(items)})
         return ConversationPage(items=[view_of(held) for held in items], next_cursor=next_cursor)
 
 
@@ -262,7 +262,7 @@ def _add_one(router: APIRouter, parts: ConversationParts) -> None:
     def read(conversation_id: str, caller: here) -> ConversationDetail:
         held = parts.store.get(owner_of(caller), id_of(conversation_id))
         parts.ledger.mend(held, caller)
-        parts.store.record(held.owner, "read", held.id)
+        parts.ledger.note_read(held.owner, "read", held.id)
         thread_id = parts.thread_of(caller, held)
         return ConversationDetail(
             **view_of(held).model_dump(),
@@ -319,7 +319,7 @@ def _add_messages(router: APIRouter, parts: ConversationParts) -> None:
         page = parts.store.list_messages(
             held.owner, held.id, limit=limit, cursor=cursor, newest_first=order == "newest_first"
         )
-        parts.store.record(held.owner, "read", held.id, {"messages": len(page.items)})
+        parts.ledger.note_read(held.owner, "read", held.id, {"messages": len(page.items)})
         shown = shown_messages(page.items, parts.ledger, caller)
         return MessagePage(items=shown, next_cursor=page.next_cursor)
 
@@ -566,7 +566,7 @@ def export_conversation(
     """Everything of the conversation that its owner may see now. Recorded in the audit trail first."""
     held = parts.store.get(owner_of(caller), conversation_id)
     parts.ledger.mend(held, caller)
-    parts.store.record(held.owner, "export", held.id, {"format": form})
+    parts.ledger.note_read(held.owner, "export", held.id, {"format": form})
     rows = parts.store.walk_messages(held.owner, held.id)
     exported = Exported(
         conversation=view_of(held),

@@ -54,14 +54,18 @@ def _knowledge(assistant: Assistant) -> dict[str, Any]:
 
 
 def _database(store: ConversationStore) -> dict[str, Any]:
-    """Its kind and revision, never its place. A revision newer than ours is up: an upgrade is under way."""
+    """Its kind and revision, never its place. A revision newer than ours is up: an upgrade is under way.
+
+    One that is read-only is up too: what is there can be read.
+    """
     kind = "sqlite" if store.database.is_sqlite else "postgresql"
     try:
         with store.database.read("looking at the database") as connection:
             revision = revision_of(connection)
+        read_only = {"read_only": True} if store.database.is_read_only() else {}
     except ConversationStoreError:
         return {"up": False, "kind": kind}
-    return {"up": revision is not None, "kind": kind, "revision": revision}
+    return {"up": revision is not None, "kind": kind, "revision": revision, **read_only}
 
 
 def _redis(keeper: LeaseKeeper) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 from uuid import UUID
+
+import structlog
 
 from api import takeover
 from api.leases import LeaseKeeper
@@ -34,6 +36,7 @@ from graph.compose import Assistant
 from graph.run import TurnResult, config_for, result_of, stored_values
 from nodes.contracts import Caller, ToldSummary
 
+TAKES_NO_WRITES = (StoreReadOnlyError, StoreFullError)
 STEPS_SEARCHED = 200  # of a thread's newest, for the outcome of a request that is no longer its last
 
 REFUSALS: tuple[tuple[type[ConversationStoreError], str], ...] = (
@@ -56,6 +59,9 @@ def refusal_of(error: ConversationStoreError) -> Refusal:
 
 def owner_of(caller: Caller) -> Owner:
     return Owner(caller.tenant, caller.user)
+
+
+log = structlog.get_logger("api")
 
 
 @dataclass(frozen=True)
@@ -160,13 +166,41 @@ class Ledger:
         return [{**each, "standing": next(standing)} if each["available"] else each for each in sources]
 
     def mend(self, held: Conversation, caller: Caller) -> int:
-        """Catch up with the thread before a read. While a request runs, there is nothing to mend yet."""
+        """Catch up with the thread before a read. While a request runs, there is nothing to mend yet.
+
+        A database that takes no writes is read as it stands, and mended by a later read.
+        """
         if not self.store.unanswered(held.id):
             return 0
         thread_id = self.thread_of(caller, held.external_id)
         if self.keeper.is_held(thread_id):
             return 0
-        return repair(self.store, held, thread_id, self.ended)
+        try:
+            return repair(self.store, held, thread_id, self.ended)
+        except TAKES_NO_WRITES as error:
+            log.warning("repair_postponed", conversation_id=str(held.id), error=type(error).__name__)
+            return 0
+
+    def note_read(
+        self,
+        owner: Owner,
+        action: Literal["list", "read", "export"],
+        conversation_id: UUID | None = None,
+        detail: Mapping[str, int | str] | None = None,
+    ) -> None:
+        """Record who read what. A database that takes no writes is read too: then the log has that row."""
+        try:
+            self.store.record(owner, action, conversation_id, detail)
+        except TAKES_NO_WRITES as error:
+            log.warning(
+                "audit_not_written",
+                action=action,
+                tenant_id=owner.tenant_id,
+                user_id=owner.user_id,
+                conversation_id=None if conversation_id is None else str(conversation_id),
+                detail=detail,
+                error=type(error).__name__,
+            )
 
     def ended(self, thread_id: str, request_id: str) -> Ended | None:
         """How a request ended, from its thread: its state, then its record."""

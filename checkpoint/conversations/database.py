@@ -116,6 +116,17 @@ class Database:
             version = ".".join(map(str, connection.dialect.server_version_info or ()))
         return f"{self.engine.dialect.name} {version} at {place} answers".replace("  ", " ")
 
+    def is_read_only(self) -> bool:
+        """Whether it can be read and not written; nothing is changed to see it."""
+        try:
+            with self.write("looking at the database") as connection:
+                connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num WHERE 1 = 0")
+        except StoreReadOnlyError:
+            return True
+        except StoreBusyError:
+            return False  # somebody writes just now
+        return False
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -181,7 +192,8 @@ def _open_sqlite(url: URL, config: StoreConfig) -> Engine:
 def _make_home(config: StoreConfig) -> None:
     try:
         config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        config.file.touch(mode=0o600)  # the name is the user's own business, and so is the content
+        if not config.file.exists():  # a file that is there may be read-only
+            config.file.touch(mode=0o600)  # the name is the user's own business, and so is the content
     except OSError as fault:
         raise StoreUnavailable(
             "opening the conversations",

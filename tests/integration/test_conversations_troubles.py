@@ -4,16 +4,23 @@ cursors that were made up: a clear problem each, and nothing half-written in SQL
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
+import structlog
 from door import Door, open_door
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from checkpoint.conversations.config import StoreConfig
+from checkpoint.conversations.database import Database, open_engine
+from checkpoint.conversations.errors import StoreReadOnlyError
+from checkpoint.conversations.revisions import known_revisions, migrate
+from checkpoint.conversations.rows import Owner, Question
 from checkpoint.conversations.store import ConversationStore, open_store
 
 FACT = "云帆科技2023年的营业收入是多少？"
@@ -128,20 +135,112 @@ def test_away_every_route_says_so_at_once_and_works_again_afterwards(
     assert again.json()["status"] == "completed"
 
 
-def test_read_only_nothing_is_written_and_nothing_is_shown_that_could_not_be_recorded(
-    door: Door, store: ConversationStore, redis_url: str
+def make_read_only(store: ConversationStore) -> None:
+    if store.database.is_sqlite:
+        event.listen(store.database.engine, "connect", lambda raw, _: raw.execute("PRAGMA query_only=ON"))
+    else:
+        as_owner(store, f"ALTER DATABASE {name_of(store)} SET default_transaction_read_only = on")
+    store.database.engine.dispose()
+
+
+def read_as(door: Door, calls: list[Call]) -> list[Any]:
+    """What each of them answers, without the times of the export."""
+    found = []
+    for each in calls:
+        response = call(door, each)
+        assert response.status_code == 200, (each, response.text)
+        found.append(re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+08:00", "", response.text))
+    return found
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+def test_read_only_everything_is_read_and_nothing_written(
+    assistant: Any, new_database: Callable[..., StoreConfig], backend: str, redis_url: str
 ) -> None:
-    """Who read what is part of the record: where it cannot be written, nothing is read."""
-    identity, message_id = begin(door)
-    door.wait_idle()
-    before, kept = contents(store), stored_in_redis(redis_url)
+    """Who read what is then in the log, with all that its row would hold."""
+    with (
+        open_store(new_database(backend, timeout_seconds=2)) as store,
+        open_door(assistant, store=store) as door,
+        structlog.testing.capture_logs() as logs,
+    ):
+        identity, message_id = begin(door)
+        door.wait_idle()
+        shown = read_as(door, reads(identity))
+        before, kept = contents(store), stored_in_redis(redis_url)
+        logs.clear()
+        make_read_only(store)
+        assert read_as(door, reads(identity)) == shown
+        noted = [each for each in logs if each["event"] == "audit_not_written"]
+        assert [(each["action"], each["conversation_id"]) for each in noted] == [
+            ("list", None),
+            *([("read", identity)] * 2),
+            *([("export", identity)] * 2),
+        ]
+        assert {each["log_level"] for each in noted} == {"warning"}
+        assert all(each["user_id"] and each["tenant_id"] for each in noted)
+        assert noted[2]["detail"] == {"messages": 2}
+        assert FACT not in str(logs)
+        found = answers(door, writes(identity, message_id))
+        assert set(found.values()) == {(503, "database_read_only", True)}, found
+        door.wait_idle()
+        assert contents(store) == before
+        assert stored_in_redis(redis_url) == kept
+        parts = door.http.get("/health/ready").json()["parts"]
+        assert (parts["database"]["up"], parts["database"]["read_only"]) == (True, True)
+
+
+def test_read_only_a_question_that_broke_off_is_shown_as_it_stands_and_mended_later(
+    door: Door, store: ConversationStore
+) -> None:
+    identity, _ = begin(door)
+    held = store.find(Owner("local", "local"), "t")
+    assert held
+    saved = store.save_question(
+        held.owner, Question("lost", "还有呢？"), name="t", knowledge_base=held.knowledge_base_id
+    )
     as_owner(store, f"ALTER DATABASE {name_of(store)} SET default_transaction_read_only = on")
     store.database.engine.dispose()
-    found = answers(door, [*reads(identity), *writes(identity, message_id)])
-    assert set(found.values()) == {(503, "database_read_only", True)}, found
-    door.wait_idle()
-    assert contents(store) == before
-    assert stored_in_redis(redis_url) == kept
+    with structlog.testing.capture_logs() as logs:
+        page = door.http.get(f"/conversations/{identity}/messages").json()["items"]
+    assert [(row["role"], row["status"]) for row in page][2:] == [("USER", "COMPLETE")]
+    (postponed,) = (each for each in logs if each["event"] == "repair_postponed")
+    assert (postponed["conversation_id"], postponed["log_level"]) == (identity, "warning")
+    writable = f"ALTER DATABASE {name_of(store)} SET default_transaction_read_only = off"
+    as_owner(store, "SET default_transaction_read_only = off", writable)
+    store.database.engine.dispose()
+    page = door.http.get(f"/conversations/{identity}/messages").json()["items"]
+    assert [(row["id"], row["status"]) for row in page][2:] == [(str(saved.message.id), "FAILED")]
+
+
+def test_read_only_tables_of_an_earlier_release_are_left_alone_and_said(tmp_path: Path) -> None:
+    config = StoreConfig(home=tmp_path)
+    database = Database(open_engine(config))
+    migrate(database, known_revisions()[0])
+    database.close()
+    as_it_was = config.file.read_bytes()
+    only_read = StoreConfig(url=f"sqlite:///file:{config.file}?mode=ro&uri=true", home=tmp_path)
+    with pytest.raises(StoreReadOnlyError, match="writable"), open_store(only_read):
+        pass
+    assert config.file.read_bytes() == as_it_was
+
+
+def test_a_file_and_folder_that_nobody_may_write_can_be_served_as_they_are(tmp_path: Path) -> None:
+    config = StoreConfig(home=tmp_path / "home")
+    with open_store(config) as store:
+        me = Owner("t", "u")
+        held = store.save_question(me, Question("r", "问"), name="c", knowledge_base="d").conversation
+    config.file.chmod(0o444)
+    config.home.chmod(0o555)
+    try:
+        as_they_are = StoreConfig(url=f"sqlite:///file:{config.file}?immutable=1&uri=true")
+        with open_store(as_they_are) as store:
+            assert store.get(me, held.id) == held
+            assert store.database.is_read_only()
+            with pytest.raises(StoreReadOnlyError):
+                store.set_title(me, held.id, "x")
+        assert [each.name for each in config.home.iterdir()] == [config.file.name]
+    finally:
+        config.home.chmod(0o755)
 
 
 FULL = """
@@ -167,9 +266,14 @@ def fill(store: ConversationStore, *tables: str) -> None:
 def test_full_nothing_is_half_written(door: Door, store: ConversationStore, redis_url: str) -> None:
     identity, message_id = begin(door)
     door.wait_idle()
-    before, kept = contents(store), stored_in_redis(redis_url)
+    kept = stored_in_redis(redis_url)
+    shown = read_as(door, reads(identity))
+    before = contents(store)
     fill(store, "conversation", "message", "audit")
-    found = answers(door, [*reads(identity), *writes(identity, message_id)])
+    with structlog.testing.capture_logs() as logs:
+        assert read_as(door, reads(identity)) == shown
+    assert [each["event"] for each in logs].count("audit_not_written") == 5
+    found = answers(door, writes(identity, message_id))
     assert set(found.values()) == {(503, "database_full", True)}, found
     door.wait_idle()
     assert contents(store) == before
