@@ -206,7 +206,7 @@ def unpack(frame: bytes, start: int, unpacker: Any) -> bytes:
     if size > LARGEST_UNPACKED:
         raise UnreadableError(f"it claims {size} bytes")
     data: bytes = unpacker.decompress(frame[start + 4 :], size or 1)
-    if len(data) != size or unpacker.unconsumed_tail or not unpacker.eof:
+    if len(data) != size or unpacker.unconsumed_tail or unpacker.unused_data or not unpacker.eof:
         raise UnreadableError("it is longer or shorter than it claims")
     return data
 

@@ -352,10 +352,8 @@ def _prefix(text: str, room: int) -> str:
     if room <= 0:
         return ""
     ends = [end for end, _ in _boundaries(text, room)]
+    # An escape adds a byte and takes the place of no other, so that the escaped form grows with the text.
     at = bisect_right(ends, room, key=lambda end: _size(escape(text[:end])))
-    # An escape may reach over a boundary, so that sizes need not grow evenly: step back until it holds.
-    while at and _size(escape(text[: ends[at - 1]])) > room:
-        at -= 1
     return text[: ends[at - 1]] if at else ""
 
 

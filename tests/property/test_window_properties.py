@@ -98,6 +98,34 @@ def test_escapes_can_be_undone(text: str) -> None:
     assert unescaped(escape(text)) == text
 
 
+PIECES = (
+    *(
+        "[",
+        "［",
+        "<",
+        "|",
+        ">",
+        "/",
+        "INST]",
+        "/INST]",
+        "SYS>>",
+        "<<SYS>>",
+        "C",
+        "ｃ",
+        "1",
+        "s>",
+        "end_of_turn>",
+    ),
+    *("\\", "⟦", "⟧", "earlier turns omitted", "更早的", "轮已省略", " 3 ", ":", " ", "a"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_the_escaped_form_grows_with_the_text(text: str) -> None:
+    sizes = [len(escape(text[:end]).encode()) for end in range(len(text) + 1)]
+    assert sizes == sorted(set(sizes))
+
+
 @given(texts)
 def test_no_mark_of_ours_survives_in_past_text(text: str) -> None:
     shown = escape(text)

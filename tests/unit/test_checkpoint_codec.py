@@ -289,6 +289,26 @@ def test_compressed_values_must_be_as_long_as_they_claim() -> None:
         decode_value(STRICT, frame[:start] + (2**32 - 1).to_bytes(4, "big") + frame[start + 4 :])
     with pytest.raises(UnreadableError):
         decode_value(STRICT, frame[:-3])
+    with pytest.raises(UnreadableError, match="longer or shorter"):
+        decode_value(STRICT, frame + b"more")
+
+
+def test_values_are_packed_from_their_limit_on() -> None:
+    packed = encode_value(STRICT, "a" * 997, 1000)  # the data are three bytes longer
+    assert packed[0] == codec.PACKED
+    assert encode_value(STRICT, "a" * 997, 1001)[0] == codec.PLAIN
+    assert encode_value(STRICT, b"a" * 999, 1000)[0] == codec.PLAIN
+    assert encode_value(STRICT, b"a" * 1000, 1000)[0] == codec.PACKED
+
+
+def test_a_name_of_a_type_has_255_bytes_at_most() -> None:
+    class Naming(StrictSerializer):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            return "n" * obj, b""
+
+    assert encode_value(Naming(), 255)[:2] == b"\x01\xff"
+    with pytest.raises(ValueError, match="255 is the most"):
+        encode_value(Naming(), 256)
 
 
 def test_an_honest_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,19 +141,19 @@ def test_a_retry_takes_the_permissions_of_its_own_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "code", "remedy"),
     [
-        ("", "text_empty"),
-        (" \n\t　", "text_empty"),
-        ("字" * 4001, "text_too_long"),
-        ("a\x00b", "text_has_nul"),
-        ("a\ud800b", "text_has_surrogate"),
-        (None, "text_not_a_string"),
-        (["x"], "text_not_a_string"),
+        ("", "text_empty", "type a question"),
+        (" \n\t　", "text_empty", "type a question"),
+        ("字" * 4001, "text_too_long", "has 4001 characters: shorten it to 4,000"),
+        ("a\x00b", "text_has_nul", "NUL character: remove it"),
+        ("a\ud800b", "text_has_surrogate", "retype it"),
+        (None, "text_not_a_string", "string of text"),
+        (["x"], "text_not_a_string", "string of text"),
     ],
 )
-def test_text_that_cannot_be_accepted(text: Any, code: str) -> None:
-    with pytest.raises(BadTextError) as refused:
+def test_text_that_cannot_be_accepted(text: Any, code: str, remedy: str) -> None:
+    with pytest.raises(BadTextError, match=remedy) as refused:
         check_text(text)
     assert refused.value.code == code
     with pytest.raises(BadTextError):

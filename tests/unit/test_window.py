@@ -489,6 +489,15 @@ def test_what_else_was_missing_is_still_reported_of_a_smaller_window() -> None:
     window = view(history(*(turn(at) for at in range(10))), hidden=["d9"]).newest(0)
     assert window.reasons == ("over_turn_limit", "source_not_visible", "over_token_budget")
     assert Window().newest(-1) == Window()
+    twice = view(history(turn(1), turn(2), turn(3))).newest(2).newest(1)
+    assert twice.reasons == ("over_token_budget",)
+
+
+def test_a_mark_alone_is_shown_where_it_fits() -> None:
+    stored = history(turn(1))
+    mark = len("⟦更早的 1 轮已省略⟧\n⟦其中 1 轮的来源现已不可查看⟧".encode())
+    assert view(stored, hidden=["d1"], limits=WindowLimits(8, mark)).bytes == mark
+    assert view(stored, hidden=["d1"], limits=WindowLimits(8, mark - 1)).messages == ()
 
 
 def test_both_languages_have_every_mark() -> None:
