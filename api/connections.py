@@ -94,12 +94,12 @@ class KeptConnection:
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return  # it was turned away
+        self._head_bytes += len(data)
         super().data_received(data)  # type: ignore[misc]
         if self._is_answered():
             self._head_bytes = 0
             self.house.hears(self)
             return
-        self._head_bytes += len(data)
         if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self._refuse(Refusal("head_too_large"))
 
@@ -114,7 +114,8 @@ class KeptConnection:
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
             self.transport.close()
         else:
-            self._refuse(Refusal("bad_request"))
+            is_long = self._head_bytes > MAX_HEAD_BYTES and not self._is_answered()
+            self._refuse(Refusal("head_too_large" if is_long else "bad_request"))
 
     def end(self, reason: str) -> None:
         self.house.on_ended(reason)

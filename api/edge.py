@@ -14,11 +14,13 @@ from urllib.parse import quote
 
 import structlog
 
+from api.connections import MAX_HEAD_BYTES
 from api.problems import Refusal, problem_response
 from nodes.contracts import Clock, NewId
 
 MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_SECONDS = 20.0
+LINE_ENDS = 2  # bytes between the parts of a head: a colon and a blank, or the end of a line
 
 _TRACE = re.compile(rb"[\x21-\x7e]{1,128}")
 _HEADERS = (
@@ -66,6 +68,7 @@ class Edge:
         scope.setdefault("state", {})["origin"] = origin
         reply = _Reply(send, origin)
         try:
+            _check_head(scope)
             body = await self._read_body(scope, receive)
             await self._app(scope, _replay(body, receive), reply.send)
         except Refusal as refusal:
@@ -91,6 +94,16 @@ class Edge:
         if body and _is_encoded(scope):
             raise _no_encoding()
         return body
+
+
+def _check_head(scope: Scope) -> None:
+    """However its bytes came, at once or in pieces, a head is bounded and names one host."""
+    words = [scope.get(name, "") for name in ("method", "raw_path", "query_string")]
+    lines = [words, *scope["headers"]]
+    if sum(len(part) + LINE_ENDS for line in lines for part in line) > MAX_HEAD_BYTES:
+        raise Refusal("head_too_large", headers={"Connection": "close"})
+    if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        raise Refusal("bad_request", headers={"Connection": "close"})
 
 
 class _ClientGoneError(Exception):

@@ -73,6 +73,9 @@ class ForkBody(Body):
     )
 
 
+OF_THE_LATEST = ForkBody(checkpoint_id=None, new_thread_id=None)
+
+
 class Forked(BaseModel):
     thread_id: str = Field(description="The new conversation's name.")
     conversation_id: str | None
@@ -110,11 +113,10 @@ def threads_router(parts: ThreadParts) -> APIRouter:
         summary="Copy a branch into a new conversation",
     )
     async def fork(
-        request: Request, thread_id: name_here, caller: here, body: ForkBody | None = None
+        request: Request, thread_id: name_here, caller: here, body: ForkBody = OF_THE_LATEST
     ) -> Forked:
         origin: Origin = request.scope["state"]["origin"]
-        wanted = body or ForkBody()
-        return await run_in_threadpool(fork_thread, parts, caller, thread_id, wanted, origin.request_id)
+        return await run_in_threadpool(fork_thread, parts, caller, thread_id, body, origin.request_id)
 
     return router
 

@@ -215,6 +215,45 @@ def test_an_endless_head_ends(saver: RedisContextSaver, below: Any) -> None:
         assert door.http.get("/health/live").status_code == 200
 
 
+LONG = b"x" * (MAX_HEAD_BYTES - 200)
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [
+        (b"/health/live?" + LONG, b"", 200),
+        (b"/health/live?" + LONG + b"x" * 200, b"", 431),
+        (b"/health/live", b"X-A: " + LONG + b"\r\n", 200),
+        (b"/health/live", b"X-A: " + LONG + b"\r\nX-B: " + b"x" * 200 + b"\r\n", 431),
+        (b"/health/live", b"X-A: 1\r\n" * 100, 200),
+        (b"/health/live", b"X-A: 1\r\n" * 5000, 431),
+    ],
+    ids=["long query", "longer query", "long header", "longer headers", "many headers", "more headers"],
+)
+def test_a_whole_head_that_comes_at_once_is_bounded_too(
+    saver: RedisContextSaver, below: Any, path: bytes, more: bytes, status: int
+) -> None:
+    with serving(saver) as door:
+        connection = connect(door)
+        connection.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + more)
+        with suppress(ConnectionError):
+            connection.sendall(b"\r\n")
+        seen = what_comes(connection)
+        if status == 200:
+            assert seen.startswith(b"HTTP/1.1 200 ")
+        else:
+            problem = problem_in(seen)
+            assert (problem["status"], problem["code"]) == (431, "head_too_large")
+
+
+def test_a_head_that_names_two_hosts_is_refused(saver: RedisContextSaver, below: Any) -> None:
+    with serving(saver) as door:
+        connection = connect(door)
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
+        problem = problem_in(what_comes(connection))
+        assert (problem["status"], problem["code"]) == (400, "bad_request")
+
+
 def test_what_is_sent_must_be_taken(saver: RedisContextSaver, below: Any) -> None:
     """A large answer that nobody reads: its connection ends, and with it what it keeps in memory."""
     with serving(saver, idle_seconds=0.3) as door:

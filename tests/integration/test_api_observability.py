@@ -233,6 +233,30 @@ def test_an_inbound_id_is_in_no_log(saver: RedisContextSaver, logged: io.StringI
     assert "INBOUND" not in logged.getvalue()
 
 
+def test_a_fault_of_ours_is_logged_by_type_and_place_and_not_in_its_words(
+    saver: RedisContextSaver, logged: io.StringIO, spans: Callable[[], list[ReadableSpan]]
+) -> None:
+    """Whoever raises it may have put the question, a token or a key into its message."""
+    with open_door(stand_in(saver), run_turn=Script()) as door:
+
+        @door.app.get("/broken")
+        async def broken() -> None:
+            raise LookupError(MARKER)
+
+        assert door.http.get("/broken").json()["code"] == "internal_error"
+        door.ask(f"fail {MARKER}")  # raised in a worker, with the question as its message
+        door.wait_idle()
+        counted = door.http.get("/metrics").text
+    (fault,), (turn,) = lines(logged, "request_fault"), lines(logged, "turn_fault")
+    assert (fault["error"], turn["error"]) == ("LookupError", "LookupError")
+    assert fault["at"][-1].startswith("broken:")
+    told = "".join(span.to_json() for span in spans())
+    assert "GET /broken" in told
+    for text in (logged.getvalue(), counted, told):
+        assert MARKER not in text
+        assert "MARKERTEXT7731" not in text
+
+
 def test_what_libraries_log_is_cut_down_to_where_it_came_from(logged: io.StringIO) -> None:
     library = logging.getLogger("some.module")
     try:

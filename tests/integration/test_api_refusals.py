@@ -145,7 +145,27 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
     async with asyncio.timeout(10):  # ends the test, not the request
         await edge(scope, never, send)
     assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
     assert (b"x-request-id", b"r1") in sent[0]["headers"]
+
+
+async def test_nothing_is_said_after_a_response_has_begun() -> None:
+    """The server ends a connection whose response breaks off; a second head would be taken for its body."""
+    sent: list[str] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def breaking(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise LookupError
+
+    edge = Edge(breaking, clock=lambda: "now", new_id=lambda: "r1")
+    await edge({"type": "http", "method": "GET", "path": "/", "headers": []}, receive, send)
+    assert sent == ["http.response.start"]
 
 
 async def test_the_time_is_taken_before_the_body_is_read() -> None:
