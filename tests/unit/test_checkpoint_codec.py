@@ -1,5 +1,6 @@
 """Frames and the strict serializer: what comes back, and that crafted bytes load nothing and run nothing."""
 
+import base64
 import dataclasses
 import datetime
 import decimal
@@ -320,6 +321,9 @@ def test_an_honest_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_incompressible_values_stay_plain() -> None:
     assert encode_value(STRICT, uuid.uuid4().bytes * 1, 0)[0] == codec.PLAIN
+    random = b"".join(uuid.uuid4().bytes for _ in range(100))
+    assert encode_value(STRICT, base64.b64encode(random), 0)[0] == codec.PLAIN  # a quarter is not enough
+    assert encode_value(STRICT, random.hex(), 0)[0] == codec.PACKED
 
 
 def test_unchanged_values_are_only_referred_to() -> None:

@@ -140,6 +140,70 @@ def test_a_retry_takes_the_permissions_of_its_own_request() -> None:
     assert decide("unfinished", "/retry")["turn"]["audience"] == "me"
 
 
+def test_what_is_written_of_a_new_turn_and_of_its_request() -> None:
+    writes = decide("fresh", "北渚茶业2023年营收")
+    turn = writes["turn"]
+    assert turn == {
+        "turn_id": turn["turn_id"],
+        "original_question": "北渚茶业2023年营收",
+        "standalone_question": "北渚茶业2023年营收",
+        "standalone_reason": "independent",
+        "opened_at": NOW,
+        "received_at": NOW,
+        "audience": "me",
+    }
+    assert writes["outcome"] == {
+        "status": None,
+        "input_kind": "new_question",
+        "error_code": None,
+        "degraded": False,
+        "notice": None,
+        "turn_id": turn["turn_id"],
+        "message_id": "r1",
+    }
+
+
+def test_a_reply_is_kept_with_what_was_asked() -> None:
+    writes = decide("pending", "2")
+    assert writes["clarification"] == {**PENDING, "reply": "2"}
+    assert writes["outcome"]["turn_id"] == "t1"
+
+
+def test_a_discarded_turn_is_closed_with_nothing_pending() -> None:
+    writes = decide("unfinished", "/discard")
+    assert writes["clarification"] is None
+    assert writes["outcome"]["turn_id"] == "t1"
+    assert writes["answer"]["text"] == writes["outcome"]["notice"]
+
+
+def test_the_chat_client_gets_its_text_back_and_a_notice_only_where_the_request_ends_here() -> None:
+    asked, replied = decide("no open turn", "/retry")["messages"]
+    assert asked == {"type": "human", "content": "/retry", "id": "r1"}
+    assert (replied["type"], replied["content"]) == (
+        "ai",
+        decide("no open turn", "/retry")["outcome"]["notice"],
+    )
+    assert [message["type"] for message in decide("fresh", "你好")["messages"]] == ["human"]
+    assert [message["type"] for message in decide("pending", "北渚茶业2023年营收")["messages"]] == ["human"]
+
+
+@pytest.mark.parametrize(
+    ("turns_language", "text", "words"),
+    [
+        ("en", "/discard", "was dropped"),
+        ("zh", "/discard", "已放弃"),
+        ("en", "别的问题", "还没有处理完"),
+        ("zh", "another question", "is not finished"),
+    ],
+)
+def test_a_bare_command_speaks_the_turns_language_and_a_text_its_own(
+    turns_language: str, text: str, words: str
+) -> None:
+    intent = {**INTENT, "language": turns_language}
+    state: Any = {**STATES["unfinished"], "intent": intent, "request": {"text": text, "received_at": NOW}}
+    assert words in str(gate(state, caller=Caller())["outcome"]["notice"])
+
+
 @pytest.mark.parametrize(
     ("text", "code", "remedy"),
     [
@@ -202,5 +266,6 @@ def test_content_blocks_become_text() -> None:
 
 @pytest.mark.parametrize("time", ["yesterday", "2026-11-30", "2026-11-30T10:00:00", 5])
 def test_a_time_that_cannot_be_read_is_refused(time: Any) -> None:
-    with pytest.raises(BadTextError, match="received_at"):
+    with pytest.raises(BadTextError, match="received_at") as refused:
         gate({"request": {"text": "你好", "received_at": time}}, caller=Caller())
+    assert refused.value.code == "time_unreadable"
