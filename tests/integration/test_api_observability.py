@@ -4,13 +4,14 @@ import io
 import json
 import logging
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import structlog
-from door import Door, Script, endings, events_of, open_door, read_rest, read_until, stand_in
+from door import Door, Script, endings, events_of, open_door, read_rest, read_until, stand_in, until
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from span_keeper import keep_spans
@@ -231,6 +232,15 @@ def test_an_inbound_id_is_in_no_log(saver: RedisContextSaver, logged: io.StringI
     assert lines(logged, "request_refused")
     assert lines(logged, "request_ended")
     assert "INBOUND" not in logged.getvalue()
+
+
+def test_who_leaves_before_the_body_came_is_no_fault(saver: RedisContextSaver, logged: io.StringIO) -> None:
+    with open_door(stand_in(saver), run_turn=Script()) as door:
+        with socket.create_connection(("127.0.0.1", door.port)) as connection:
+            connection.sendall(b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{")
+        until(lambda: lines(logged, "request_abandoned"))
+        until(lambda: samples(door)["http_requests_running"] == 1)  # the question itself
+    assert not lines(logged, "request_fault")
 
 
 def test_a_fault_of_ours_is_logged_by_type_and_place_and_not_in_its_words(

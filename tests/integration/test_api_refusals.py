@@ -356,6 +356,23 @@ def test_the_page_and_its_files_are_served_with_a_strict_policy(door: Door) -> N
     assert door.http.get("/page/../app.py").status_code == 404
 
 
+def test_every_answer_has_the_headers_that_keep_browsers_strict(door: Door) -> None:
+    answers = [
+        door.http.get("/"),
+        door.http.get("/version"),
+        door.http.get("/nothing"),
+        door.post("好"),
+        door.http.post("/api/chat", content=b"x" * 70_000, headers=JSON),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 404, 200, 413]
+    for answer in answers:
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert "server" not in answer.headers
+    assert answers[-1].headers["connection"] == "close"
+
+
 def test_the_page_never_parses_text_as_markup(door: Door) -> None:
     scripts = [name for name in PAGE_FILES if name.endswith(".js")]
     assert len(scripts) >= 8
