@@ -1,7 +1,7 @@
 """The turn as a compiled graph: the step table, the routes, and nothing else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -56,6 +56,7 @@ class Services:
     follow_up: FollowUp = "confirm"
     resolver: Provider | None = None  # words suggestions; None: by rule
     restore: RestoreWindow = restore  # what answers see of the `history` channel
+    budget: PromptBudget = PromptBudget()  # noqa: RUF009 - frozen; counted by the provider's own tokenizer
     plan: PlanPrompt = plan_prompt  # what of it, and of the evidence, fits a prompt
     # No step reads it: for those who show what was cited earlier. Without documents to look at, all stands.
     standing: StandingOf = lambda cited: ["current" for _ in cited]
@@ -80,7 +81,7 @@ def steps_of(services: Services) -> list[Step]:
     answer = Answerer(
         directory=services.directory,
         provider=TracedProvider(services.provider),
-        budget=PromptBudget(count=token_count_of(services.provider)),
+        budget=replace(services.budget, count=token_count_of(services.provider)),
         screen=services.screen,
         may_see=services.may_see,
         limits=services.limits,

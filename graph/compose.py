@@ -18,6 +18,7 @@ from graph.routes import FollowUp
 from graph.settings import Settings, SettingsError
 from graph.steps import CallerOf, RequestContext
 from graph.traces import watch_redis
+from nodes.answer.prompts import PromptBudget
 from nodes.answer.providers import ChatModelProvider, load_provider
 from nodes.contracts import (
     Caller,
@@ -87,7 +88,13 @@ def make_services(settings: Settings, store: KnowledgeStore, *, clock: Clock) ->
         limits=WindowLimits(settings.history_max_turns, settings.history_max_bytes),
         follow_up=settings.follow_up,
         clock=clock,
+        budget=prompt_budget(settings.model_context_tokens),
     )
+
+
+def prompt_budget(context_tokens: int) -> PromptBudget:
+    """A quarter of what the model can hold, and at most 1024 tokens, is kept for the answer."""
+    return PromptBudget(context_tokens, min(1024, context_tokens // 4))
 
 
 def services_over(
@@ -99,6 +106,7 @@ def services_over(
     limits: WindowLimits,
     follow_up: FollowUp,
     clock: Clock,
+    budget: PromptBudget = PromptBudget(),  # noqa: B008 - frozen
 ) -> Services:
     """All that the nodes use, around one open store."""
     directory = Directory(store)
@@ -115,6 +123,7 @@ def services_over(
         new_id=random_id,
         limits=limits,
         follow_up=follow_up,
+        budget=budget,
         resolver=provider if isinstance(provider, ChatModelProvider) else None,
         standing=StoredStanding(store, clock),
     )

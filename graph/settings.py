@@ -72,6 +72,15 @@ class Settings(BaseModel):
     openai_api_key: SecretStr | None = Field(
         None, title="OPENAI_API_KEY", description="Key for that server. Never logged or stored."
     )
+    model_context_tokens: int = Field(
+        8000,
+        title="MODEL_CONTEXT_TOKENS",
+        ge=1000,
+        le=1_000_000,
+        description="What the model can read and write for one answer, of which a quarter, at most 1024, is "
+        "kept for the answer. Where its tokenizer is not known, tokens are estimated (one for a Chinese "
+        "character): choose half of its context for a small model that was made for English.",
+    )
     retriever: Spec | None = Field(
         None,
         title="RETRIEVER",

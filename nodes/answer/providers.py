@@ -30,6 +30,7 @@ FIRST_WAIT_SECONDS = 0.5
 
 
 CountTokens = Callable[[str], int]
+ToldLimit = Callable[[int], Mapping[str, Any]]  # tokens of the answer -> arguments of the model's call
 
 
 def token_count_of(provider: Provider) -> CountTokens:
@@ -104,7 +105,7 @@ class ChatModelProvider:
 
     Before the first piece, a 429, a 5xx, a time-out or a lost connection is retried, `attempts` times in
     all with doubling waits; after it nothing is. Thinking in <think>…</think> before the answer is left
-    out.
+    out. `told_limit` words the output limit for the model, so that it stops by itself.
     """
 
     def __init__(
@@ -114,8 +115,10 @@ class ChatModelProvider:
         name: str | None = None,
         attempts: int = ATTEMPTS,
         wait: Callable[[float], None] = time.sleep,
+        told_limit: ToldLimit = lambda _: {},
     ) -> None:
         self._model = model
+        self._told_limit = told_limit
         self._attempts = attempts
         self._wait = wait
         self.name = name or _model_name(model)
@@ -155,7 +158,8 @@ class ChatModelProvider:
         messages = [_langchain_message(message) for message in prompt.messages]
         for attempt in range(1, self._attempts + 1):
             failure, started = None, False
-            stream = self._model.stream(messages, config={"tags": ["nostream"]})
+            limit = self._told_limit(prompt.max_output_tokens)
+            stream = self._model.stream(messages, config={"tags": ["nostream"]}, **limit)
             try:
                 for chunk in stream:
                     usage.add(chunk)
@@ -391,7 +395,16 @@ def _openai(name: str, base_url: str | None, api_key: str | None) -> Provider:
         temperature=0,
         stream_usage=True,
     )
-    return ChatModelProvider(model, name=name)
+    return ChatModelProvider(model, name=name, told_limit=_limit_of_server if base_url else _limit_of_openai)
+
+
+def _limit_of_openai(tokens: int) -> Mapping[str, Any]:
+    return {"max_completion_tokens": tokens}
+
+
+def _limit_of_server(tokens: int) -> Mapping[str, Any]:
+    """By the older name, the only one that every compatible server reads."""
+    return {"extra_body": {"max_tokens": tokens}}
 
 
 def _scripted(path: Path) -> Provider:

@@ -1,6 +1,6 @@
-"""Do the sentences that are quoted without a model answer the question? Whole turns, over invented documents.
+"""Do the sentences that are quoted without a model answer the question? Whole turns, over invented texts.
 
-A row is answered when the quotations hold all the words that its answer needs (`holds`), and to the point when
+A row is answered when the quotations hold all the words that its answer needs (`holds`), to the point when
 they hold none of those beside it (`never`). Rows of the split `tuned` were looked at while the choice of
 sentences was improved, those of `kept` were not; both, with the documents, were written before anything was
 measured. With `--data` also CMRC: the sentences quoted of a question's own paragraph hold an answer, and how

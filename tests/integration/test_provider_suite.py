@@ -20,6 +20,7 @@ from nodes.answer.providers import (
     ExtractiveProvider,
     Reply,
     ScriptedProvider,
+    _limit_of_openai,
     load_provider,
 )
 from nodes.contracts import Passage, Prompt, Provider, ProviderError
@@ -382,3 +383,17 @@ def test_a_scripted_reply_may_be_bound_to_a_question_and_slow() -> None:
     assert text_of(provider, prompt("有什么条件？")) == "条件。"
     assert text_of(provider, prompt("多少钱？")) == "默认。"
     assert waits == [0.5, 0.5, 0.5]
+
+
+def test_a_server_is_told_where_the_answer_must_end(server: ModelServer) -> None:
+    text_of(load_provider("openai:tiny", base_url=server.url), prompt(output=77))
+    assert server.requests[-1]["max_tokens"] == 77
+
+
+def test_openai_is_told_by_its_own_name_of_it() -> None:
+    assert _limit_of_openai(77) == {"max_completion_tokens": 77}
+    payload = ChatOpenAI(model="tiny", api_key=SecretStr("k"))._get_request_payload(
+        [], **_limit_of_openai(77)
+    )
+    assert payload["max_completion_tokens"] == 77
+    assert "max_tokens" not in payload

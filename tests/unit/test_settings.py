@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from checkpoint.errors import ConfigError
+from graph.build import steps_of
+from graph.compose import make_services, shanghai_now
 from graph.settings import Settings, SettingsError, load_settings, settings_table
+from nodes.retrieve.documents import KnowledgeStore
 
 
 def test_an_empty_environment_is_enough() -> None:
@@ -28,6 +31,7 @@ def test_an_empty_environment_is_enough() -> None:
         ("FOLLOW_UP", "guess"),
         ("CHECKPOINTER", "sqlite"),
         ("MAX_WORKERS", "0"),
+        ("MODEL_CONTEXT_TOKENS", "999"),
         ("ON_DISCONNECT", "explode"),
         ("JWT_SECRET", "s" * 31),
         ("LOG_HASH_KEY", "s" * 15),
@@ -38,6 +42,16 @@ def test_an_empty_environment_is_enough() -> None:
 def test_a_wrong_value_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=name):
         load_settings({name: value})
+
+
+def test_a_small_model_keeps_a_quarter_of_what_it_holds_for_its_answer(tmp_path: Path) -> None:
+    with KnowledgeStore(tmp_path / "knowledge.db") as store:
+        small = make_services(load_settings({"MODEL_CONTEXT_TOKENS": "2000"}), store, clock=shanghai_now)
+        usual = make_services(load_settings({}), store, clock=shanghai_now)
+        answerer = next(step.run for step in steps_of(small) if step.name == "answer")
+    assert (small.budget.total, small.budget.output) == (2000, 500)
+    assert (usual.budget.total, usual.budget.output) == (8000, 1024)
+    assert (answerer.budget.total, answerer.budget.output) == (2000, 500)
 
 
 KEYS = {"JWT_JWKS_URL": "https://id.example/keys", "JWT_AUDIENCE": "us"}
