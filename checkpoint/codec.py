@@ -205,8 +205,8 @@ def unpack(frame: bytes, start: int, unpacker: Any) -> bytes:
     size = int.from_bytes(frame[start : start + 4], "big")
     if size > LARGEST_UNPACKED:
         raise UnreadableError(f"it claims {size} bytes")
-    data: bytes = unpacker.decompress(frame[start + 4 :], size or 1)
-    if len(data) != size or unpacker.unconsumed_tail or unpacker.unused_data or not unpacker.eof:
+    data: bytes = unpacker.decompress(frame[start + 4 :], size or 1)  # 0 would mean without a limit
+    if len(data) != size or unpacker.unused_data or not unpacker.eof:
         raise UnreadableError("it is longer or shorter than it claims")
     return data
 

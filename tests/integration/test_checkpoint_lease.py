@@ -1,7 +1,9 @@
 """Lease, fence, deletion and expiry: what may be written, what never comes back, what has a TTL."""
 
 import asyncio
-from typing import Any
+import operator
+import threading
+from typing import Annotated, Any, TypedDict
 
 import pytest
 import redis
@@ -10,6 +12,8 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     generate_metadata,
 )
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 
 from checkpoint import ContextConfig, LeaseLostError, RedisContextSaver
 from checkpoint.layout import context_key, sibling_key
@@ -141,6 +145,42 @@ async def test_without_a_lease_it_is_a_saver_like_any(any_saver: Any, redis_clie
 
 
 # --- values that vanished ---
+
+
+class Items(TypedDict):
+    items: Annotated[list[str], operator.add]
+
+
+@pytest.mark.parametrize("kind", ["in memory", "ours"])
+def test_two_runs_at_once_without_a_lease_make_two_branches(
+    saver: RedisContextSaver, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both start on the same checkpoint, as with LangGraph's own savers; nothing of either is lost."""
+    used: Any = saver if kind == "ours" else InMemorySaver()
+    builder = StateGraph(Items)
+    builder.add_node("work", lambda _: {"items": ["worked"]})
+    builder.add_edge(START, "work")
+    graph, thread = builder.compile(checkpointer=used), generate_config("t")
+    graph.invoke({"items": ["first"]}, thread)
+
+    both, read = threading.Barrier(2, timeout=30), used.get_tuple
+
+    def read_together(config: Any) -> Any:
+        found = read(config)
+        both.wait()
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(used, "get_tuple", read_together)
+        runs = [threading.Thread(target=graph.invoke, args=({"items": [name]}, thread)) for name in "ab"]
+        for run in runs:
+            run.start()
+        for run in runs:
+            run.join()
+    ends = [each.values["items"] for each in graph.get_state_history(thread) if not each.next]
+    first = ["first", "worked"]
+    assert sorted(ends) == [first, [*first, "a", "worked"], [*first, "b", "worked"]]
+    assert graph.get_state(thread).values["items"] == ends[0]
 
 
 @SIZES

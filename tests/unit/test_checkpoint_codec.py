@@ -312,6 +312,19 @@ def test_a_name_of_a_type_has_255_bytes_at_most() -> None:
         encode_value(Naming(), 256)
 
 
+def test_no_claim_lifts_the_limit() -> None:
+    class Unpacker:
+        unused_data, eof, most = b"", True, None
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            self.most = most
+            return b""
+
+    unpacker = Unpacker()
+    assert codec.unpack(b"\0\0\0\0", 0, unpacker) == b""
+    assert unpacker.most == 1
+
+
 def test_an_honest_bomb_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = encode_value(STRICT, "a" * 1000, 0)
     monkeypatch.setattr(codec, "LARGEST_UNPACKED", 900)

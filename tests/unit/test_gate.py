@@ -244,6 +244,17 @@ def test_a_chat_message_is_a_request_once() -> None:
         gate({"messages": [HUMAN], "outcome": first["outcome"]}, caller=Caller())  # type: ignore[typeddict-item]
 
 
+@pytest.mark.parametrize(
+    "messages",
+    [None, [], [HUMAN, {"type": "ai", "content": "答", "id": "m2"}]],
+    ids=["none", "empty", "answered"],
+)
+def test_without_a_new_text_there_is_no_input(messages: Any) -> None:
+    with pytest.raises(BadTextError, match="no new input") as refused:
+        gate({"messages": messages}, caller=Caller())
+    assert refused.value.code == "no_input"
+
+
 def test_a_request_counts_before_a_message_left_over() -> None:
     writes = gate({"messages": [HUMAN], "request": {"text": "新"}}, caller=Caller())  # type: ignore[typeddict-item]
     assert writes["turn"]["original_question"] == "新"
