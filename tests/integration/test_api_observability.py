@@ -317,11 +317,15 @@ def test_refusals_are_logged_and_counted_by_code_without_text(
         read_until(connection, "event: token")
         assert door.post(MARKER, "other").status_code == 429
         assert door.post(f"{MARKER}\x00").status_code == 422
+        assert door.http.post("/api/chat", content=MARKER.encode()).status_code == 415
+        assert door.http.get(f"/{MARKER}").status_code == 404
         script.go.set()
         read_rest(connection)
         counted = samples(door)
-    assert [line["code"] for line in lines(logged, "request_refused")] == ["pool_full", "invalid_text"]
-    assert counted['refusals_total{code="pool_full"}'] == 1
+    codes = ["pool_full", "invalid_text", "unsupported_media_type", "not_found"]
+    assert [line["code"] for line in lines(logged, "request_refused")] == codes
+    assert [counted[f'refusals_total{{code="{code}"}}'] for code in codes] == [1] * len(codes)
+    assert MARKER not in logged.getvalue()
     assert counted['http_requests_total{method="POST",route="/api/chat",status="429"}'] == 1
     assert counted['http_requests_total{method="POST",route="/api/chat",status="200"}'] == 1
     assert counted["turns_running"] == 0
