@@ -75,6 +75,8 @@ class Intent(TypedDict):
     asks: NotRequired[bool]
     unknown: NotRequired[list[str]]  # companies named, as written, that the directory does not hold
     everyone: NotRequired[bool]  # `companies` are all there are: "which company had the highest revenue"
+    # It asks how figures grew, of all companies or in a period still to be said: over a year, or a period.
+    grows: NotRequired[Literal["year", "step"]]
 
 
 class Option(TypedDict):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 from nodes.contracts import AnswerKind, Citation, Company, FactHit, FactLookup, Language, Metric, Passage
 from nodes.naming import period_label
@@ -171,11 +171,7 @@ def render_everyone(lookups: Sequence[FactLookup], *, names: Names) -> Rendered:
         groups.setdefault((lookup["metric"], lookup["period"]), []).append(lookup)
     ordered = [_from_the_highest(group) for group in groups.values()]
     listed = [_listed(hits) for hits in ordered]
-    shown = [
-        FactLookup(company=hit["company"], period=hit["period"], metric=hit["metric"], hit=hit)
-        for hits in listed
-        for hit in hits
-    ]
+    shown = [_as_lookup(hit) for hits in listed for hit in hits]
     sources = _Sources(shown, names)
     lines = [
         line
@@ -185,7 +181,102 @@ def render_everyone(lookups: Sequence[FactLookup], *, names: Names) -> Rendered:
     return Rendered("comparison" if shown else "not_found", "\n".join(lines), sources.citations)
 
 
+def render_growth(lookups: Sequence[FactLookup], *, names: Names) -> Rendered:
+    """All companies in order of how much a figure grew from the earlier to the later period, most first.
+
+    Per cent of the earlier value, exact for the order and rounded to one decimal as told; shares in points.
+    Without a place are companies that lack one of the two values, or whose earlier one is not above zero.
+    """
+    by_metric: dict[str, list[FactLookup]] = {}
+    for lookup in lookups:
+        by_metric.setdefault(lookup["metric"], []).append(lookup)
+    tables = [_grown(group) for group in by_metric.values()]
+    shown = [
+        _as_lookup(hit) for table in tables for one in _listed(table) for hit in (one.earlier, one.later)
+    ]
+    sources = _Sources(shown, names)
+    lines = [
+        line
+        for group, table in zip(by_metric.values(), tables, strict=True)
+        for line in _growth_lines(group, table, names, sources)
+    ]
+    return Rendered("comparison" if shown else "not_found", "\n".join(lines), sources.citations)
+
+
+@dataclass(frozen=True)
+class _Grown:
+    """One company's figure in two periods; `rate` is in per cent, or for shares in points."""
+
+    earlier: FactHit
+    later: FactHit
+    rate: Decimal
+
+
+def _grown(group: Sequence[FactLookup]) -> list[_Grown]:
+    earlier, later = sorted({lookup["period"] for lookup in group})
+    hits = {(lookup["company"], lookup["period"]): lookup["hit"] for lookup in group}
+    found = [
+        _Grown(before, after, rate)
+        for company in dict.fromkeys(lookup["company"] for lookup in group)
+        if (before := hits[company, earlier]) and (after := hits[company, later])
+        if (rate := _rate(before, after)) is not None
+    ]
+    return sorted(found, key=lambda one: one.rate, reverse=True)
+
+
+def _rate(before: FactHit, after: FactHit) -> Decimal | None:
+    old, new = Decimal(before["value"]), Decimal(after["value"])
+    if before["unit"] != after["unit"]:
+        return None
+    if after["unit"] in ("%", "％"):
+        return _EXACT.subtract(new, old)
+    return _EXACT.divide(_EXACT.multiply(_EXACT.subtract(new, old), Decimal(100)), old) if old > 0 else None
+
+
+def _growth_lines(
+    group: Sequence[FactLookup], table: Sequence[_Grown], names: Names, sources: "_Sources"
+) -> list[str]:
+    language = names.language
+    earlier, later = sorted({lookup["period"] for lookup in group})
+    metric = names.metrics.get(group[0]["metric"], group[0]["metric"])
+    about = {
+        "earlier": period_label(earlier, language),
+        "later": period_label(later, language),
+        "metric": metric,
+        "found": len(table),
+        "missing": len({lookup["company"] for lookup in group}) - len(table),
+    }
+    if not table:
+        return [_SAY["no_growth"][language].format(**about)]
+    listed = _listed(table)
+    places = [*range(1, len(listed)), len(table)]
+    lines = [f"{at}. {_growth_line(one, names, sources)}" for at, one in zip(places, listed, strict=True)]
+    if len(listed) < len(table):
+        lines.insert(-1, _SAY["left_out"][language].format(len(table) - len(listed)))
+    ending = [_SAY["ungrown"][language].format(**about)] if about["missing"] else []
+    return [_SAY["by_growth"][language].format(**about), *lines, *ending]
+
+
+def _growth_line(one: _Grown, names: Names, sources: "_Sources") -> str:
+    later, language = one.later, names.language
+    marks = list(dict.fromkeys(mark for hit in (one.earlier, later) if (mark := sources.mark(hit))))
+    is_share = later["unit"] in ("%", "％")
+    rate = one.rate if is_share else one.rate.quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return _SAY["grown"][language].format(
+        company=names.companies.get(later["company"], later["company"]),
+        rate=_difference(rate, "%", language) if is_share else f"{_plain(rate)}%",
+        old=_value(one.earlier["value"], one.earlier["unit"], language),
+        new=_value(later["value"], later["unit"], language),
+        marks=("" if language == "zh" else " ") * bool(marks) + "".join(marks),
+    )
+
+
+def _as_lookup(hit: FactHit) -> FactLookup:
+    return FactLookup(company=hit["company"], period=hit["period"], metric=hit["metric"], hit=hit)
+
+
 MOST_LISTED = 10
+Ranked = TypeVar("Ranked")
 
 
 def _from_the_highest(group: Sequence[FactLookup]) -> list[FactHit]:
@@ -196,7 +287,7 @@ def _from_the_highest(group: Sequence[FactLookup]) -> list[FactHit]:
     return sorted(hits, key=lambda hit: Decimal(hit["value"]), reverse=True)
 
 
-def _listed(hits: Sequence[FactHit]) -> list[FactHit]:
+def _listed(hits: Sequence[Ranked]) -> list[Ranked]:
     return [*hits[:MOST_LISTED], *hits[-1:]] if len(hits) > MOST_LISTED else list(hits)
 
 
@@ -449,6 +540,19 @@ _SAY: Mapping[str, Mapping[Language, str]] = {
     "left_out": {"zh": "（此处略去 {} 家）", "en": "({} left out here)"},
     "without": {"zh": "另有 {missing} 家公司没有可以查看的数据。",
                 "en": "Of {missing} more companies there is no figure to be seen."},
+    "by_growth": {
+        "zh": "{later}比{earlier}的{metric}增长由高到低（有两期数据的 {found} 家公司，增长率保留一位小数）：",
+        "en": "Companies by growth of {metric} from {earlier} to {later}, from the highest ({found} with "
+        "both figures, rates rounded to one decimal):",
+    },
+    "grown": {"zh": "{company}：{rate}（{old} → {new}）{marks}",
+              "en": "{company}: {rate} ({old} to {new}){marks}"},
+    "no_growth": {
+        "zh": "没有公司同时有{earlier}和{later}可以比较的{metric}。",
+        "en": "No company has {metric} of both {earlier} and {later} that could be compared.",
+    },
+    "ungrown": {"zh": "另有 {missing} 家公司没有两期可以比较的数据。",
+                "en": "Of {missing} more companies there are no two figures to compare."},
     "units_differ": {
         "zh": "各项单位不同，不作比较。",
         "en": "The units differ, so the values are not compared.",

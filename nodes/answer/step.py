@@ -19,6 +19,7 @@ from nodes.answer.rendering import (
     not_found,
     render_everyone,
     render_facts,
+    render_growth,
     small_talk,
     unknown_companies,
 )
@@ -185,7 +186,8 @@ class Answerer:
         if not facts:
             return unknown
         if intent.get("everyone"):
-            return render_everyone(facts, names=names)
+            by_growth = bool(intent.get("grows")) and len(intent["periods"]) == 2
+            return render_growth(facts, names=names) if by_growth else render_everyone(facts, names=names)
         told = render_facts(
             facts, kind="comparison" if intent["kind"] == "comparison" else "fact", names=names
         )

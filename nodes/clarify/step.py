@@ -28,6 +28,7 @@ from nodes.digest import decision_digest
 from nodes.naming import period_label
 from nodes.notices import PROMPTS, UNKNOWN_COMPANY, closed, ended, how_to_reply, notice, said
 from nodes.reading.intent import answers_itself
+from nodes.reading.kinds import grown_over
 from nodes.reading.references import needs_reference
 from nodes.reading.replies import command, match_option, ordinal
 
@@ -270,6 +271,8 @@ def _put(intent: Intent, slot: Slot, values: list[str]) -> None:
         for sub in intent["sub_questions"]:
             sub["companies"] = sub["companies"] or values
     elif slot == "period":
+        growth = intent.get("grows")
+        values = list(grown_over(values[0], growth)) if growth and len(values) == 1 else values
         intent["periods"] = values
         for sub in intent["sub_questions"]:
             sub["periods"] = sub["periods"] or values

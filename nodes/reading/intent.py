@@ -5,7 +5,15 @@ from dataclasses import replace
 
 from nodes.contracts import Intent, Kind, Language, Metric, Slot, SubQuestion
 from nodes.reading.companies import CompanyIndex
-from nodes.reading.kinds import Reader, Said, compared_periods, is_out_of_scope, is_question, kind_of
+from nodes.reading.kinds import (
+    Reader,
+    Said,
+    compared_periods,
+    growth_asked,
+    is_out_of_scope,
+    is_question,
+    kind_of,
+)
 from nodes.reading.language import detect_language
 from nodes.reading.questions import questions
 from nodes.reading.replies import is_small_talk
@@ -62,7 +70,7 @@ def _without_slots(
 
 def _intent_of_one(said: Said) -> Intent:
     kind = kind_of(said)
-    about = _about_companies(said) if kind != "narrative" else {}
+    about = {**_about_companies(said), **_about_growth(said, kind)} if kind != "narrative" else {}
     return {
         **_without_slots(kind, said.text, language=_language_of(said)),
         **about,  # type: ignore[typeddict-item]
@@ -82,6 +90,12 @@ def _language_of(said: Said) -> Language:
 def _about_companies(said: Said) -> dict[str, object]:
     unknown: dict[str, object] = {"unknown": [said.unknown]} if said.unknown else {}
     return {**unknown, "everyone": True} if said.everyone else unknown
+
+
+def _about_growth(said: Said, kind: Kind) -> dict[str, object]:
+    """Of one company in a named period the two periods already say it."""
+    growth = growth_asked(said) if kind == "comparison" and (said.everyone or not said.periods) else None
+    return {"grows": growth} if growth else {}
 
 
 def _candidates(said: Said, kind: Kind) -> Sequence[Sequence[str]]:

@@ -15,6 +15,7 @@ from nodes.reading.references import needs_reference
 from nodes.reading.unknown_names import unknown_company
 
 AskedKind = Literal["fact", "comparison", "narrative"]
+Growth = Literal["year", "step"]
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,24 @@ def kind_of(said: Said) -> AskedKind:
 
 def compared_periods(said: Said) -> tuple[str, ...]:
     """Growth is counted from the earlier period on; from the one before, where only one is named."""
-    if not _GROWS.search(said.plain) or not said.periods:
+    growth = growth_asked(said)
+    if growth is None or not said.periods:
         return said.periods
     if len(said.periods) > 1:
         return tuple(sorted(said.periods))
-    (period,) = said.periods
-    return (period_before(period) if _STEPWISE.search(said.plain) else year_before(period), period)
+    return grown_over(said.periods[0], growth)
+
+
+def growth_asked(said: Said) -> Growth | None:
+    """Whether growth is asked for, and from which period on."""
+    if not _GROWS.search(said.plain):
+        return None
+    return "step" if _STEPWISE.search(said.plain) else "year"
+
+
+def grown_over(period: str, growth: Growth) -> tuple[str, str]:
+    """The period that growth is counted from, and the period."""
+    return (period_before(period) if growth == "step" else year_before(period), period)
 
 
 def is_question(said: Said) -> bool:
@@ -152,7 +165,17 @@ def _names_no_figure(rest: str) -> bool:
 
 
 def _asks_for_some_figure(said: Said) -> bool:
-    return _LOOSE_FIGURE.search(said.plain) is not None and _names_no_figure(_without_slots(said))
+    if _LOOSE_FIGURE.search(said.plain) is not None and _names_no_figure(_without_slots(said)):
+        return True
+    return is_of_everyone(said.plain) and _GROWS.search(said.plain) is not None and _only_ranks(said)
+
+
+def _only_ranks(said: Said) -> bool:
+    """Whether nothing is said but who of all grew most: which figure is meant is asked back."""
+    rest = said.plain.replace(MASK, " ")
+    for words in (_PERIOD_WORDS, _EACH, _ANY_COMPANY, _EXTREME, _COMPARES, _FILLERS, _AMONG):
+        rest = words.sub("", rest)
+    return _names_no_figure(re.sub(r"[\W_]+", "", rest))
 
 
 def _asks_for_figures(said: Said) -> bool:
@@ -220,9 +243,10 @@ _EACH = re.compile(
 )
 _ANY_COMPANY = re.compile(r"哪[些一几]?[个家]|谁|公司|企业|\b(?:company|companies|firms?|who|which one)\b")
 _EXTREME = re.compile(
-    r"最[高低多少大小好差强弱]|最(?:赚钱|盈利)|第一|榜首|排[名行]|倒数|垫底|\b(?:highest|lowest|most|least|largest|biggest|smallest"
-    r"|greatest|best|worst|top|first|rank\w*)\b"
+    r"最[高低多少大小好差强弱快慢猛]|最(?:赚钱|盈利)|第一|榜首|排[名行]|倒数|垫底|\b(?:highest|lowest|most|least|largest|biggest|smallest"
+    r"|greatest|best|worst|top|first|fastest|slowest|strongest|weakest|rank\w*)\b"
 )
+_AMONG = re.compile(r"中|里|当中|之中|\b(?:over|across|among|amongst|by|did|has|have|had|that|show|list)\b")
 
 # --- facts ---
 

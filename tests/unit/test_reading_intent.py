@@ -500,3 +500,33 @@ def test_a_known_company_is_answered_beside_one_that_nobody_knows():
     found = read("云帆科技和华为2023年的净利润分别是多少")
     assert (found["companies"], found["unknown"], found["needs"]) == (["yf-tech"], ["华为"], [])
     assert read("云帆科技和华为的净利润")["needs"] == ["period"]
+
+
+@pytest.mark.parametrize(
+    ("text", "periods", "metrics", "needs"),
+    [
+        ("2023年哪家公司营收增长最快？", ["2022", "2023"], ["revenue"], []),
+        ("Which company had the fastest revenue growth in 2023?", ["2022", "2023"], ["revenue"], []),
+        ("哪家公司营收增长最快？", [], ["revenue"], ["period"]),
+        ("fastest growth over all companies", [], [], ["period", "metric"]),
+        ("增长最快的公司是哪家", [], [], ["period", "metric"]),
+    ],
+)
+def test_who_grew_fastest_is_asked_of_everyone(
+    text: str, periods: list[str], metrics: list[str], needs: list[str]
+) -> None:
+    found = read(text)
+    assert (found["kind"], found["everyone"], found["grows"]) == ("comparison", True, "year")
+    assert (found["periods"], found["metrics"], found["needs"]) == (periods, metrics, needs)
+
+
+def test_growth_by_steps_and_of_one_company() -> None:
+    assert read("哪家公司2023年第二季度营收环比增长最快？")["grows"] == "step"
+    assert read("云帆科技的营收增长了多少？")["grows"] == "year"
+    assert "grows" not in read("云帆科技2023年的营收增长了多少？")
+    assert "grows" not in read("哪家公司2023年营收最高？")
+
+
+@pytest.mark.parametrize("text", ["增长最快的公司有什么优惠政策？", "增长最快的行业是什么行业"])
+def test_what_else_is_said_of_those_who_grew_is_no_figure(text: str) -> None:
+    assert read(text)["kind"] == "narrative"

@@ -17,6 +17,7 @@ from nodes.answer.rendering import (
     period_label,
     render_everyone,
     render_facts,
+    render_growth,
     small_talk,
     unknown_companies,
 )
@@ -418,3 +419,75 @@ def test_a_company_that_nobody_knows_is_said_by_name_and_cut() -> None:
     assert made.kind == "not_found"
     assert made.text.splitlines()[0] == "没有找到名为“华为”的公司，因此查不到它的指标。"
     assert made.text.count("长") == 40
+
+
+# Growth of all companies
+
+GROWN = [
+    look("yt", "2022", "revenue", "100", document="a"),
+    look("yt", "2023", "revenue", "110", document="a"),
+    look("np", "2022", "revenue", "300", document="b"),
+    look("np", "2023", "revenue", "285", document="b"),
+    look("qh", "2022", "revenue", "8", document="c"),
+    look("qh", "2023", "revenue", "10", document="c"),
+]
+
+
+def growth(*lookups: FactLookup, language: Language = "zh") -> str:
+    return render_growth(lookups, names=names(language)).text
+
+
+def test_companies_are_listed_by_how_much_they_grew_not_by_how_large_they_are() -> None:
+    assert growth(*GROWN) == (
+        "2023年比2022年的营业收入增长由高到低（有两期数据的 3 家公司，增长率保留一位小数）：\n"
+        "1. 青禾食品：25.0%（8万元 → 10万元）[C1]\n"
+        "2. 云湖科技有限公司：10.0%（100万元 → 110万元）[C2]\n"
+        "3. 南屏实业：-5.0%（300万元 → 285万元）[C3]"
+    )
+    assert "1. 青禾食品: 25.0% (80,000 yuan to 100,000 yuan) [C1]" in growth(*GROWN, language="en")
+    assert [each["document_id"] for each in render_growth(GROWN, names=names("zh")).citations] == [
+        "c",
+        "a",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unit"),
+    [(None, "9", "万元"), ("9", None, "万元"), ("0", "9", "万元"), ("-1", "9", "万元"), ("9", "9", "亿元")],
+)
+def test_growth_without_two_comparable_figures_has_no_place(
+    old: str | None, new: str | None, unit: str
+) -> None:
+    told = growth(*GROWN[:4], look("qh", "2022", "revenue", old), look("qh", "2023", "revenue", new, unit))
+    assert "青禾" not in told
+    assert told.endswith("另有 1 家公司没有两期可以比较的数据。")
+
+
+def test_shares_grow_in_points() -> None:
+    lookups = [look("yt", "2022", "margin", "30.1", "%"), look("yt", "2023", "margin", "28.45", "%")]
+    assert "1. 云湖科技有限公司：-1.65个百分点（30.1% → 28.45%）" in growth(*lookups)
+
+
+def test_growth_of_nobody_is_not_found() -> None:
+    made = render_growth(
+        [look("yt", "2022", "revenue"), look("yt", "2023", "revenue", "1")], names=names("zh")
+    )
+    assert (made.kind, made.citations) == ("not_found", [])
+    assert made.text == "没有公司同时有2022年和2023年可以比较的营业收入。"
+
+
+def test_of_many_that_grew_the_first_ten_and_the_last_are_listed() -> None:
+    lookups = [
+        look(f"c{at:02}", period, "revenue", value, document="d")
+        for at in range(14)
+        for period, value in (("2022", "100"), ("2023", str(200 - at)))
+    ]
+    lines = growth(*lookups).splitlines()
+    assert (lines[1][:6], lines[10][:6], lines[11], lines[12][:7]) == (
+        "1. c00",
+        "10. c0",
+        "（此处略去 3 家）",
+        "14. c13",
+    )
+    assert len(lines) == 13
