@@ -27,6 +27,7 @@ from checkpoint.connect import (
     make_async_client,
 )
 from checkpoint.embedded import EmbeddedServer, open_embedded
+from checkpoint.errors import Walk
 from checkpoint.layout import context_key
 from checkpoint.plan import Plan
 from checkpoint.requests import RequestRecord
@@ -132,12 +133,14 @@ class AsyncRedisContextSaver(RedisContextSaver):
         await wire.run(ask("delete_thread", erase.delete_thread(self.plans, thread_id)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        wanted = {str(run_id) for run_id in run_ids}
+        wanted, walk = {str(run_id) for run_id in run_ids}, Walk()
         if not wanted:
             return
         wire = await self._links.wire()
         async for key in wire.scan(self.plans.prefix):
-            await self.arun(erase.erase(self.plans, key, lambda items: erase.choose_runs(items, wanted)))
+            with walk.step():
+                await self.arun(erase.erase(self.plans, key, lambda items: erase.choose_runs(items, wanted)))
+        walk.end()
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         await self.arun(copying.copy_thread(self.plans, source_thread_id, target_thread_id))

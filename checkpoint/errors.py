@@ -1,6 +1,7 @@
 """Errors of this room: one root, ids and a remedy in every message, never a value or a password."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 
 class CheckpointError(Exception):
@@ -76,6 +77,24 @@ class CannotRestoreError(CheckpointError):
         place = ", ".join(f"{name} {value!r}" for name, value in where.items())
         super().__init__(f"cannot restore {place}: {problem}")
         self.where = dict(where)
+
+
+class Walk:
+    """Goes over many threads past those that cannot be read; the first fault is raised when all are done."""
+
+    def __init__(self) -> None:
+        self._first: CheckpointError | None = None
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        try:
+            yield
+        except (CannotRestoreError, NewerFormatError) as fault:
+            self._first = self._first or fault
+
+    def end(self) -> None:
+        if self._first is not None:
+            raise self._first
 
 
 class EmbeddedServerError(CheckpointUnavailable):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from checkpoint import erase
 from checkpoint.erase import Doomed, Stored, choose_of_branches, choose_turns, walk, walk_to_seeds
-from checkpoint.errors import BadRequestError, CannotRestoreError
+from checkpoint.errors import BadRequestError, CannotRestoreError, Walk
 from checkpoint.plan import Plan, Plans
 from checkpoint.requests import RequestRecord, check_record, decode_record, record_pattern, shanghai_time
 from checkpoint.wire import Result, Wire, ask
@@ -60,16 +60,20 @@ def prune_threads(
 ) -> Pruned:
     """Prune every thread. With `keep`, ended request records from before `rule.before` go too, once kept.
 
-    Safe beside live traffic and to repeat.
+    Safe beside live traffic and to repeat. A thread that cannot be read keeps no other from being pruned; it
+    is told of at the end.
     """
     keys = list(saver.wire.scan(saver.plans.prefix))
-    done = Pruned(threads=len(keys))
+    done, walk = Pruned(threads=len(keys)), Walk()
     for number, key in enumerate(keys, start=1):
-        gone = saver.run(erase.erase(saver.plans, key, lambda items: choose(items, rule)))
+        with walk.step():
+            gone = saver.run(erase.erase(saver.plans, key, lambda items: choose(items, rule)))
+            done = replace(done, checkpoints=done.checkpoints + gone)
         dropped = _drop_records(saver, key, rule.before, keep) if keep and rule.before else 0
-        done = replace(done, checkpoints=done.checkpoints + gone, records=done.records + dropped)
+        done = replace(done, records=done.records + dropped)
         if progress:
             progress(number, len(keys), "pruning")
+    walk.end()
     return done
 
 

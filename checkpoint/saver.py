@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from checkpoint import codec, copying, erase, requests
 from checkpoint.config import ContextConfig
 from checkpoint.connect import SyncClient, check_given, check_server, connect
-from checkpoint.errors import ConfigError
+from checkpoint.errors import ConfigError, Walk
 from checkpoint.layout import context_key
 from checkpoint.memory import Memory
 from checkpoint.plan import Cursor, Plan, Plans, Target, next_version, read_target
@@ -181,10 +181,15 @@ class RedisContextSaver(ContextSaver):
         self.wire.run(ask("delete_thread", erase.delete_thread(self.plans, thread_id)))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what these runs stored, in every thread. Reads the records of all threads."""
-        wanted = {str(run_id) for run_id in run_ids}
+        """Delete what these runs stored, in every thread. Reads the records of all threads.
+
+        A thread that cannot be read keeps no other from being done; it is told of at the end.
+        """
+        wanted, walk = {str(run_id) for run_id in run_ids}, Walk()
         for key in self.wire.scan(self.plans.prefix) if wanted else ():
-            self.run(erase.erase(self.plans, key, lambda items: erase.choose_runs(items, wanted)))
+            with walk.step():
+                self.run(erase.erase(self.plans, key, lambda items: erase.choose_runs(items, wanted)))
+        walk.end()
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         self.run(copying.copy_thread(self.plans, source_thread_id, target_thread_id))
@@ -217,9 +222,15 @@ class RedisContextSaver(ContextSaver):
         return requests.in_order(requests.decode_record(*pair) for pair in found.items())
 
     def scan_requests(self) -> Iterator[RequestRecord]:
-        """All records of all threads, each at least once, in no order."""
+        """All records of all threads, each at least once, in no order; what cannot be read is told last."""
+        walk = Walk()
         for field, value in self.scan_request_fields():
-            yield requests.decode_record(field, value)
+            record = None
+            with walk.step():
+                record = requests.decode_record(field, value)
+            if record is not None:
+                yield record
+        walk.end()
 
     def scan_request_fields(self) -> Iterator[tuple[bytes, bytes]]:
         for key in self.wire.scan(self.plans.prefix):

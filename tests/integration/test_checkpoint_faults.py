@@ -38,6 +38,7 @@ from checkpoint.layout import (
     writes_field,
     writes_index_field,
 )
+from checkpoint.pruning import Rule, prune_threads
 
 KEY = context_key(ContextConfig(url="redis://x").key_prefix, "t")
 DAMAGES = [b"", b"\x01", b"\x01\x07msgpack\xc1", b"\xff" * 40]
@@ -303,6 +304,35 @@ async def test_records_that_run_in_a_ring_stop_neither_server_nor_saver(
         with pytest.raises(CannotRestoreError):
             await doing
     assert redis_client.ping()
+
+
+@pytest.mark.parametrize("mark", [b'1:"t0"', b'2:"t0"'], ids=["damaged", "newer"])
+async def test_one_thread_that_cannot_be_read_keeps_no_other_from_being_done(
+    make_any_saver: Any, redis_client: redis.Redis, mark: bytes
+) -> None:
+    any_saver = make_any_saver(remember_threads=0)
+    threads = [f"t{number}" for number in range(8)]
+    for thread in threads:
+        parent = None
+        for id_ in "12":
+            config = generate_config(thread, checkpoint_id=parent)
+            metadata = generate_metadata(source="input", run_id=id_)
+            await any_saver.aput(config, generate_checkpoint(checkpoint_id=id_), metadata, {})
+            parent = id_
+    key = context_key(any_saver.config.key_prefix, "t0")
+    redis_client.hset(key, mapping={b"c": mark, record_field("", "1"): b"", record_field("", "2"): b""})
+
+    async def left() -> set[str]:
+        found = [each for thread in threads[1:] async for each in any_saver.alist(generate_config(thread))]
+        return {each.checkpoint["id"] for each in found}
+
+    faults = (CannotRestoreError, NewerFormatError)
+    with RedisContextSaver(any_saver.config) as saver, pytest.raises(faults, match=key):
+        prune_threads(saver, Rule(keep_turns=1))
+    assert await left() == {"2"}
+    with pytest.raises(faults, match=key):
+        await any_saver.adelete_for_runs(["2"])
+    assert await left() == set()
 
 
 async def test_another_key_restores_nothing(make_any_saver: Any) -> None:

@@ -12,8 +12,8 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_metadata,
 )
 
-from checkpoint import RedisContextSaver
-from checkpoint.layout import context_key, sibling_key
+from checkpoint import CannotRestoreError, RedisContextSaver
+from checkpoint.layout import context_key, request_field, sibling_key
 from checkpoint.requests import sweep
 
 NOW = datetime(2026, 1, 31, 0, 5, 9, 123000, UTC)
@@ -81,6 +81,18 @@ def test_scanning_gives_every_record(saver: RedisContextSaver) -> None:
     assert [record["request_id"] for record in saver.list_requests("t3")] == sorted(
         f"3-{n}" for n in range(20)
     )
+
+
+def test_scanning_gives_all_that_can_be_read_and_then_tells_of_the_rest(
+    saver: RedisContextSaver, redis_client: redis.Redis
+) -> None:
+    for thread in ("a", "b", "c"):
+        saver.put_request(make_record("r" + thread, thread))
+        redis_client.hset(context_key(saver.config.key_prefix, thread), request_field("odd"), b"{")
+    records = saver.scan_requests()
+    assert {next(records)["request_id"] for _ in range(3)} == {"ra", "rb", "rc"}
+    with pytest.raises(CannotRestoreError, match="odd"):
+        next(records)
 
 
 def test_the_sweeper_mends_what_nobody_holds(saver: RedisContextSaver, redis_client: redis.Redis) -> None:
