@@ -232,7 +232,7 @@ CONSULTATION = Domain(
         Slot(
             "swelling",
             {"zh": "有没有肿胀？", "en": "Is there any swelling?"},
-            YesOrNo(re.compile(r"肿|积液|\bswell\w*|\bswollen\b|\bpuffy\b")),
+            YesOrNo(re.compile(r"肿|积液|\bswell\w*|\bswollen\b|\bpuffy\b"), passes=True),
         ),
         Slot(
             "trauma",

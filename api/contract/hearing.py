@@ -81,21 +81,44 @@ _AFFIRMS = re.compile(
 )
 _DENIED_AFTER = re.compile(
     r"(?:现象|情况|症状)?(?:倒|也|都|是|:|：|-|\s)*(?:没有过?|没|无|否|不明显|none|no|negative)$"
-    r"|胀?(?:现在|已经|都)*(?:消了|退了|好了|消失了)$"
+)
+_GONE_AFTER = re.compile(
+    r"胀?(?:现在|已经|都)*(?:消了|退了|好了|消失了)$"
     r"|[^,]{0,16}\b(?:gone|went (?:down|away)|subsided|disappeared|not any ?more|no longer|not now)\b"
+)
+NOT_GONE = re.compile(
+    r"(?:没有?|未|不)(?:见|怎么|完全|全|太|再)?(?:消(?!息)|退|好(?!意|像))"
+    r"|(?:\b(?:not|never)|n['’]t)\s+(?:\w+\s+){0,3}?(?:gone|go|down|away|subsid\w*|disappear\w*|resolv\w*)\b"
+)
+_DOUBLY_DENIED = re.compile(
+    r"(?:不是|并非|没有|不会)(?:不|没有?|未)$|不(?:能说没有?|能?否认|能?排除)"
+    r"|\b(?:not|never) (?:not|without|un)$"
+    r"|(?:\b(?:cannot|not)|n['’]t) (?:say|deny|rule out)\b"
 )
 
 
-def polarity(clause: str, words: "re.Pattern[str]") -> bool | None:
-    """Whether the clause affirms the words (True), denies them (False), or does not speak of them."""
+def polarity(clause: str, words: "re.Pattern[str]", *, ever: bool = False) -> bool | None:
+    """Whether the clause affirms the words (True), denies them (False), or does not speak of them.
+
+    `ever`: what is said to be gone was there, and that counts.
+    """
     verdict = None
     for found in words.finditer(clause):
-        verdict = not (_DENIED_AFTER.match(clause[found.end() :]) or _is_denied(clause[: found.start()]))
+        rest, before = clause[found.end() :], clause[: found.start()]
+        is_gone = not ever and _GONE_AFTER.match(rest) and not NOT_GONE.search(rest)
+        verdict = not (is_gone or _DENIED_AFTER.match(rest) or _is_denied(before))
     return verdict
+
+
+def is_doubly_denied(clause: str, words: "re.Pattern[str]") -> bool:
+    """Whether it denies what denies the words: which of both was meant is open."""
+    return any(_DOUBLY_DENIED.search(clause[: found.start()].rstrip()) for found in words.finditer(clause))
 
 
 def _is_denied(before: str) -> bool:
     """The nearest mark before the words decides."""
+    if _DOUBLY_DENIED.search(before.rstrip()):
+        return False
     denials = [found.end() for found in _DENIES.finditer(before)]
     affirmations = [found.start() for found in _AFFIRMS.finditer(before)]
     return bool(denials) and (not affirmations or affirmations[-1] < denials[-1])
@@ -159,11 +182,12 @@ class Lexicon:
 
     entries: Sequence[tuple["re.Pattern[str]", Label]]
 
-    def named_in(self, clauses: Sequence[str], language: Language) -> list[str]:
+    def named_in(self, clauses: Sequence[str], language: Language, *, ever: bool = False) -> list[str]:
+        """`ever`: also what is said to be gone."""
         return [
             label[language]
             for pattern, label in self.entries
-            if any(polarity(clause, pattern) for clause in clauses)
+            if any(polarity(clause, pattern, ever=ever) for clause in clauses)
         ]
 
     def same(self, name: str) -> frozenset[str]:

@@ -18,8 +18,10 @@ from api.contract.hearing import (
     is_bare_no,
     is_bare_unknown,
     is_bare_yes,
+    is_doubly_denied,
     polarity,
 )
+from api.contract.passing import standing
 from nodes.contracts import Language
 from nodes.reading.folding import has_chinese
 
@@ -41,13 +43,20 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class YesOrNo:
-    """Yes or no about what `words` name. A bare no answers all that was asked, a bare yes only one thing."""
+    """Yes or no about what `words` name. A bare no answers all that was asked, a bare yes only one thing.
+
+    `passes`: it is a condition, asked for as it is now; one that was and may be gone is asked again. Without
+    it, an event: what happened once has happened.
+    """
 
     words: "re.Pattern[str]"
     yes: Label | None = None
     no: Label | None = None
+    passes: bool = False
 
     def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        if self.passes and (now := standing(heard.stated, self.words)):
+            return None if now == "unsure" else self._word(now == "there", heard.language)
         said = [verdict for clause in heard.stated if (verdict := polarity(clause, self.words)) is not None]
         if said:
             return self._word(said[-1], heard.language)
@@ -151,6 +160,8 @@ class Degree:
 
     def _in_words(self, heard: Heard, asked: Asked) -> str | None:
         for clause in reversed(heard.stated):
+            if is_doubly_denied(clause, self.words):
+                return None
             if self.words.search(clause):
                 return self._level(clause, heard.language) or (
                     "0" if polarity(clause, self.words) is False else None

@@ -21,11 +21,13 @@ from api.contract.models import ContextAnswer
 from api.contract.parsing import ContractError, MalformedError, UnsupportedVersionError, parse_contract
 from api.contract.states import StateRegistry
 from api.contract.turn import ContractTurn, Origin, Reading, TurnFailedError
+from api.edge import ClientGoneError
 from api.errands import Errands, why_unanswered
 from api.events import EventStream, Feed
 from api.identity import caller_of, limit_of
 from api.problems import Refusal, problem_body, responses, too_many
 from api.turnlog import log_fault
+from api.waiting import while_read
 from api.workers import Slot, WorkerPool
 from graph.build import Services
 from graph.run import StageEvent, TokenEvent
@@ -83,7 +85,12 @@ def contract_router(parts: ContractParts) -> APIRouter:
     )
     async def turns(request: Request, caller: Caller = caller_here) -> JSONResponse:
         run = await _start(parts, request, caller)
-        return JSONResponse(to_json(await asyncio.wrap_future(run.ended)))
+        try:
+            answer = await while_read(asyncio.wrap_future(run.ended), request.receive)
+        except ClientGoneError:
+            _abandon(run)
+            raise
+        return JSONResponse(to_json(answer))
 
     @router.post(
         "/v1/context/turns/stream",

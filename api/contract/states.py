@@ -184,9 +184,13 @@ def _collected(domain: Domain, before: Values, heard: Heard) -> dict[str, list[s
 
 
 def _flags(domain: Domain, values: Values, heard: Heard) -> list[str]:
-    """Signs count in a question too ("发烧了怎么办？"), only not in what is supposed."""
+    """Signs count in a question too ("发烧了怎么办？") and when they are said to be gone, only not in what is
+    supposed.
+    """
     clauses = [clause.text for clause in heard.clauses if not clause.is_supposed]
-    found = domain.flags.named_in(clauses, heard.language) + domain.derived_flags(values, heard.language)
+    found = domain.flags.named_in(clauses, heard.language, ever=True) + domain.derived_flags(
+        values, heard.language
+    )
     return with_added(values["red_flags"], found, domain.flags)
 
 

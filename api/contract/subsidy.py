@@ -92,7 +92,7 @@ STARTUP_SUBSIDY = Domain(
             {"zh": "您本人是否在企业缴纳社会保险？",
              "en": "Do you pay social insurance through the business?"},
             YesOrNo(re.compile(r"社保|社会保险|五险|\binsurance\b"),
-                    {"zh": "已缴纳", "en": "paid"}, {"zh": "未缴纳", "en": "not paid"}),
+                    {"zh": "已缴纳", "en": "paid"}, {"zh": "未缴纳", "en": "not paid"}, passes=True),
         ),
         Slot(
             "employees",
