@@ -349,7 +349,8 @@ _ASPECTS: dict[str, Aspect] = {
             "benefit",
             _pattern(
                 r"(?:什么|哪些|啥|哪种|哪几[种项个]).{0,10}(?:优惠|补贴|补助|支持|奖励|扶持|政策|减免|资助|福利|帮助|好处|资金)"
-                r"|享受什么|支持政策|what (?:support|help|benefits?|subsid|grants?|incentives?)"
+                r"|(?:优惠|补贴|补助|奖励|扶持|政策|减免|资助)都?有(?:哪些|什么|啥|几[种项个])|享受什么|支持政策"
+                r"|what (?:support|help|benefits?|subsid|grants?|incentives?)"
             ),
             _pattern(
                 r"标准|优惠|减免|支持|奖励|资助|补助|补贴|额度|激励|待遇|support|rates?\b|amount|reward|grant|purpose"
@@ -487,7 +488,7 @@ _STOP_WORDS = frozenset(
         you it they he she my our your of in on at to for from by with about as and or if what which who
         whom whose when where why how much many long there that this these those me us please tell get take
         takes have has had need needed needs any some soon
-        意思 原因 理由 东西 之内 以内 之前 之后 回来 发 why next last year month
+        另外 还有 此外 顺便 请教 咨询 意思 原因 理由 东西 之内 以内 之前 之后 回来 发 why next last year month
         """,
     )
 )

@@ -29,7 +29,7 @@ _STOP_WORDS = frozenset(
     是否 可以 能 能够 能否 可否 可 会 要 需要 应该 应 该 得 必须 时候 时 之 其 其中 此 这个 那个 这些 那些
     个 些 一 一个 一些 上 下 里 中 内 前 后 没有 没 不 不能 别 还是 进行 具体 相关 有关 情况 目前 现在 现行
     开始 包含 包括 我要
-    意思 原因 理由
+    意思 原因 理由 另外 此外 顺便 请教
     规定 要求 内容 属于 即 等 所 者 地 着 过 去 来 做 用 拿 叫 算 呗 钱 发 领 交 办 能领 能拿 能补 能发
     能办 可领 每 每个 某
     a an the and or but of in on at to for from by with about as into is are was were be been being am do

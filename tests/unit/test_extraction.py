@@ -304,3 +304,8 @@ def test_a_term_of_a_penalty_is_no_time_that_something_takes() -> None:
     text = "We decide within five days.\n\nYou can appeal against a penalty within 28 days."
     told = answer("How long does a decision on a permit take?", passage(text, title="Permits"), language="en")
     assert told == "We decide within five days [C1]."
+
+
+def test_what_opens_a_further_question_is_no_subject() -> None:
+    text = passage("## 标准\n一次性创业补贴的标准为每户8000元。", title="创业补贴办法")
+    assert answer("另外创业补贴有哪些？", text) == "一次性创业补贴的标准为每户8000元[C1]。"
