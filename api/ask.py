@@ -16,13 +16,14 @@ from langgraph.runtime import RunControl
 from pydantic import BaseModel, Field
 
 from api.bodies import Body, StrictRoute, Words
-from api.edge import Origin
+from api.edge import ClientGoneError, Origin
 from api.errands import Errands, why_unanswered
 from api.events import EVENT_SCHEMA, EventStream, Feed
 from api.identity import caller_of, limit_of
 from api.problems import Refusal, problem_body, responses, too_many
 from api.turnlog import TurnLog, log_fault
 from api.turns import tell, tell_outcome
+from api.waiting import while_read
 from api.workers import Slot, WorkerPool
 from graph.answer_question import Ask, request_of
 from graph.compose import Assistant
@@ -156,7 +157,11 @@ def ask_router(parts: AskParts) -> APIRouter:
     @router.post("/v1/ask", responses=_REFUSALS, summary="Answer one question without a conversation")
     async def ask(request: Request, body: AskRequest, caller: Caller = caller_here) -> AskAnswer:
         run = start(parts, request, body, caller)
-        return await asyncio.wrap_future(run.ended)
+        try:
+            return await while_read(asyncio.wrap_future(run.ended), request.receive)
+        except ClientGoneError:
+            run.abandon()
+            raise
 
     @router.post(
         "/v1/ask/stream",

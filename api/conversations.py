@@ -27,6 +27,7 @@ from api.ledger import Ledger, data_of, owner_of
 from api.message_ids import idempotency_key, message_id_of
 from api.problems import MEDIA_TYPE, PROBLEMS, Refusal, headers_of, responses
 from api.turns import Ask, Desk, Run
+from api.waiting import while_read
 from checkpoint.conversations.errors import ConversationNotFoundError
 from checkpoint.conversations.rows import Conversation, Receipt, StoredMessage
 from checkpoint.conversations.sources import MaySee, language_of, show
@@ -377,11 +378,10 @@ def _add_sending(router: APIRouter, parts: ConversationParts) -> None:
                 conversation_id=held.id,
             )
         )
+        abandon = partial(parts.desk.abandon, run)
         if body.stream:
-            return EventStream(
-                run.feed, request_id=run.request_id, on_abandoned=partial(parts.desk.abandon, run)
-            )
-        return reply_to(run, *await ending_of(run))
+            return EventStream(run.feed, request_id=run.request_id, on_abandoned=abandon)
+        return reply_to(run, *await while_read(ending_of(run, abandon), request.receive))
 
 
 # --- how it is shown ---
@@ -465,8 +465,8 @@ def check_question(question: str) -> None:
         raise Refusal("invalid_text", str(error), errors=faults) from None
 
 
-async def ending_of(run: Run) -> tuple[str, dict[str, Any]]:
-    """The run's terminal event, once it is there. The run does not end when nobody waits any more."""
+async def ending_of(run: Run, on_abandoned: Callable[[], None]) -> tuple[str, dict[str, Any]]:
+    """The run's terminal event, once it is there."""
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
@@ -479,7 +479,8 @@ async def ending_of(run: Run) -> tuple[str, dict[str, Any]]:
             if not run.feed.ended:
                 await news.wait()
     finally:
-        run.feed.leave(wake)
+        if run.feed.leave(wake):
+            on_abandoned()
     last = run.feed.after(0)[-1]
     return last.name, data_of(last.wire)
 

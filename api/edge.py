@@ -73,7 +73,7 @@ class Edge:
             await self._app(scope, _replay(body, receive), reply.send)
         except Refusal as refusal:
             await reply.refuse(refusal, scope, receive)
-        except _ClientGoneError:
+        except ClientGoneError:
             log.info("request_abandoned", request_id=origin.request_id)
         except Exception as error:  # noqa: BLE001 - the outermost boundary; the fault is logged by type and place
             _log_fault(error, origin)
@@ -106,8 +106,8 @@ def _check_head(scope: Scope) -> None:
         raise Refusal("bad_request", headers={"Connection": "close"})
 
 
-class _ClientGoneError(Exception):
-    """The connection ended before the body did."""
+class ClientGoneError(Exception):
+    """The connection ended before its request was read, or answered."""
 
 
 class _Reply:
@@ -161,7 +161,7 @@ async def _read(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _ClientGoneError
+            raise ClientGoneError
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > MAX_BODY_BYTES:

@@ -1,6 +1,8 @@
 """Runs without a record end when they take too long and when the server does: once, retryable."""
 
 import asyncio
+import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -11,11 +13,13 @@ from typing import Any
 import pytest
 import structlog
 from contract_sender import COMPLETE, KNEE, contract
-from door import Door, endings, events_of, open_door, until
+from door import WAIT_SECONDS, Door, Script, endings, events_of, open_door, until
 from langgraph.runtime import RunControl
 from processes import NARRATIVE
 
 from api.errands import Errands
+from checkpoint.conversations.config import StoreConfig
+from checkpoint.conversations.store import open_store
 from graph.compose import open_assistant
 from graph.settings import Settings
 
@@ -96,6 +100,50 @@ def test_the_end_of_the_server_ends_it(settings: Settings, route: str, body: dic
         problem = told.result(20)
         reader.join()
     assert (problem["code"], problem["retryable"]) == ("processing_failed", True)
+
+
+@pytest.mark.usefixtures("gate")
+@pytest.mark.parametrize(("route", "body"), ROUTES)
+def test_one_that_nobody_waits_for_ends(settings: Settings, route: str, body: dict[str, Any]) -> None:
+    with structlog.testing.capture_logs() as logs, slow_door(settings) as door:
+        connection = send(door, route, body)
+        until(lambda: door.desk.errands.count() == 1)
+        connection.close()
+        until(lambda: door.desk.errands.count() == 0)
+        until(lambda: door.desk.pool.busy() == 0)
+    causes = [line["cause"] for line in logs if line["event"] in ("ask_ended", "contract_ended")]
+    assert causes == ["disconnect"]
+    assert not [line for line in logs if line["event"].endswith("_fault")]
+
+
+@pytest.mark.parametrize(("on_disconnect", "status"), [("stop", "stopped"), ("continue", "completed")])
+def test_an_answer_in_one_piece_is_read_like_a_stream(
+    settings: Settings, new_database: Callable[..., StoreConfig], on_disconnect: str, status: str
+) -> None:
+    script = Script()
+    with (
+        open_assistant(settings.model_copy(update={"on_disconnect": on_disconnect})) as assistant,
+        open_store(new_database("sqlite")) as store,
+        open_door(assistant, run_turn=script, store=store) as door,
+    ):
+        identity = door.http.post("/conversations", json={"externalId": "t"}).json()["id"]
+        connection = send(door, f"/conversations/{identity}/messages", {"question": "hold"})
+        assert script.reached.wait(WAIT_SECONDS)
+        (run,) = door.desk._runs.active()
+        connection.close()
+        until(lambda: run.abandoned is not None)
+        if on_disconnect == "continue":
+            script.go.set()
+        until(lambda: [record["status"] for record in door.records()] == [status])
+        door.wait_idle()
+
+
+def send(door: Door, route: str, body: dict[str, Any]) -> socket.socket:
+    content = json.dumps(body).encode()
+    connection = socket.create_connection(("127.0.0.1", door.port))
+    head = f"POST {route} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    connection.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+    return connection
 
 
 def in_a_loop(check: Callable[[Errands, RunControl, "Future[None]"], None], seconds: float) -> None:
