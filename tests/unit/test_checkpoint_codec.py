@@ -354,6 +354,29 @@ def test_unchanged_values_are_only_referred_to() -> None:
     assert codec.read_versions(encoded.header) == checkpoint["channel_versions"]
 
 
+def test_a_header_tells_what_pruning_must_know() -> None:
+    checkpoint = generate_checkpoint(channel_values={"kept": 1}, channel_versions={"kept": 1})
+    told: dict[str, Any] = {"run_id": "r", "source": "input", "parents": {"": "above"}}
+    told["counters_since_delta_snapshot"] = {"delta": 1, "kept": 1}
+    for metadata, parent, expected in (
+        (told, "p", ("p", "r", "input", "above", ["delta"])),
+        ({}, None, ("", "", "", "", [])),
+        ({"run_id": None, "source": None, "parents": {}}, "", ("", "", "", "", [])),
+        ({"parents": {"other": "x"}}, None, ("", "", "", "", [])),
+    ):
+        encoded = codec.encode_checkpoint(STRICT, checkpoint, metadata, parent=parent, new_versions={})
+        assert encoded.header[:5] == expected
+
+
+def test_values_without_a_version_travel_in_the_payload_and_no_others() -> None:
+    checkpoint = generate_checkpoint(channel_values={"a": 1, "bare": 2}, channel_versions={"a": 1})
+    encoded = codec.encode_checkpoint(STRICT, checkpoint, {}, parent=None, new_versions={"a": 1})
+    assert decode_value(STRICT, encoded.payload)[2:] == [{"bare": 2}]
+    del checkpoint["channel_values"]["bare"]
+    encoded = codec.encode_checkpoint(STRICT, checkpoint, {}, parent=None, new_versions={"a": 1})
+    assert decode_value(STRICT, encoded.payload)[2:] == []
+
+
 @given(st.binary(max_size=200))
 def test_damaged_records_and_writes_are_refused(data: bytes) -> None:
     for read in (codec.split_record, lambda piece: codec.read_writes("task", piece)):

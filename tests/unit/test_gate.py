@@ -169,6 +169,12 @@ def test_a_reply_is_kept_with_what_was_asked() -> None:
     assert writes["outcome"]["turn_id"] == "t1"
 
 
+def test_a_complete_question_replaces_a_pending_one_that_was_not_understood() -> None:
+    request = {"request_id": "r1", "text": "云帆科技2023年营收", "received_at": NOW}
+    writes = gate({**STATES["pending"], "intent": None, "request": request}, caller=Caller())  # type: ignore[typeddict-item]
+    assert writes["outcome"]["input_kind"] == "new_question"
+
+
 def test_a_discarded_turn_is_closed_with_nothing_pending() -> None:
     writes = decide("unfinished", "/discard")
     assert writes["clarification"] is None

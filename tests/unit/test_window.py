@@ -18,6 +18,8 @@ from checkpoint.window import (
 )
 
 LIMITS = WindowLimits()
+# What is made of a question and an answer alone.
+BARE = {"turn_id": "", "question": "问", "answer": "答", "kind": "narrative", "sources": [], "at": ""}
 
 
 def turn(
@@ -350,6 +352,23 @@ def test_an_older_form_is_upgraded_by_the_next_turn() -> None:
     stored = remember([("问", "答")], turn(2), LIMITS)
     assert stored["version"] == 1
     assert [past["question"] for past in stored["turns"]] == ["问", "问题2"]
+    made: Any = {
+        "turn_id": "",
+        "question": "问",
+        "answer": "答",
+        "kind": "narrative",
+        "sources": [],
+        "at": "",
+    }
+    assert stored["turns"][0] == made
+
+
+@pytest.mark.parametrize(("cut", "seen"), [(1, 1), (0, 0), (-1, 0), ("x", 0), (True, 0), (1.5, 0), (None, 0)])
+def test_only_a_count_of_bytes_says_that_a_turn_was_cut(cut: object, seen: int) -> None:
+    window = view({"turns": [{**turn(1), "cut_bytes": cut}]})
+    assert ("newest_cut" in window.reasons) is bool(seen)
+    assert window.past_turns[0].get("cut_bytes", 0) == seen
+    assert window.turns == 1
 
 
 @pytest.mark.parametrize(
@@ -388,6 +407,7 @@ def test_rubbish_is_an_empty_window_marked_unreadable(rubbish: object) -> None:
         {**turn(1), "sources": "d"},
         {**turn(1), "sources": [["d"]]},
         {**turn(1), "sources": [["d", 1]]},
+        {**turn(1), "sources": ["d1"]},
         {**turn(1), "kind": 7},
     ],
 )
@@ -417,6 +437,14 @@ def flat(pairs: object, limits: WindowLimits = LIMITS) -> Window:
 
 def test_no_history_and_an_empty_one_are_the_same() -> None:
     assert flat(None) == flat([]) == Window()
+
+
+def test_a_flat_history_makes_turns_like_the_stored_ones() -> None:
+    (past,) = flat([("user", "问"), ("assistant", "答")]).past_turns
+    assert (
+        past
+        == remember(None, {**turn(1, "问", "答"), "turn_id": "", "at": "", "sources": []}, LIMITS)["turns"][0]
+    )
 
 
 def test_roles_other_than_assistant_count_as_user() -> None:
