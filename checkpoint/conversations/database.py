@@ -211,7 +211,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA secure_delete=ON")
     # Of a file that only grows, more would be filled page by page for as long as the process lives.
-    connection.execute("PRAGMA cache_size=-512")
+    connection.execute("PRAGMA cache_size=-256")
 
 
 def _begin_sqlite(connection: Connection) -> None:

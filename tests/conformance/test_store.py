@@ -525,7 +525,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(store: Conversation
 
 def test_what_a_connection_keeps_of_the_file_is_bounded(new_database: Callable[..., StoreConfig]) -> None:
     with open_store(new_database("sqlite")) as store, store.database.write("test") as connection:
-        assert connection.exec_driver_sql("PRAGMA cache_size").scalar_one() == -512  # KiB
+        assert connection.exec_driver_sql("PRAGMA cache_size").scalar_one() == -256  # KiB
 
 
 def test_tables_of_an_unknown_revision_are_left_alone(store_config: StoreConfig) -> None:
