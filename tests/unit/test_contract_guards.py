@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,22 @@ import pytest
 from api.contract.consultation import CONSULTATION, ConsultationState
 from api.contract.context import ContractPlan, budget_of, parts_of
 from api.contract.domains import SHIPPED
-from api.contract.evidence import Admitted
+from api.contract.evidence import Admission, Admitted, HeldSources
+from api.contract.models import ContextAnswer, RetrievedKnowledge
 from api.contract.parsing import MAX_FAULTS, ContractError, Parsed, parse_contract
-from api.contract.states import Advanced, advance
-from api.contract.turn import Reading, digest
+from api.contract.router import ContractRun
+from api.contract.states import Advanced, advance, watch
+from api.contract.turn import ContractTurn, Origin, Reading, TurnFailedError, digest
 from api.contract.versions import read_version, standing_of
+from api.problems import Refusal
 from api.strict_json import MAX_DEPTH, JsonFaultError, MalformedJsonError, read_object
+from api.workers import WorkerPool
 from checkpoint.window import WindowLimits, window_from_pairs
+from graph.run import StageEvent
 from nodes.answer.prompts import PromptBudget
+from nodes.contracts import Caller
+from nodes.notices import empty_window
+from nodes.retrieve.documents import Record
 
 FOLDER = Path(__file__).parents[1] / "contract" / "vectors"
 FULL: dict[str, Any] = json.loads((FOLDER / "valid_full.json").read_text(encoding="utf-8"))["contract"]
@@ -183,7 +192,8 @@ def test_parts_are_ordered_by_priority_and_show_what_was_stated_only() -> None:
 
 def test_every_reason_of_a_cut_window_is_told_and_nothing_where_nothing_is_cut() -> None:
     pairs = [(role, "长" * 900) for _ in range(12) for role in ("user", "assistant")]
-    for given, expected in ((pairs, True), (pairs[:2], False), ([], False)):
+    stray = [("assistant", "短")]  # an answer without its question
+    for given, expected in ((pairs, True), (stray, True), (pairs[:2], False), ([], False)):
         window = window_from_pairs(given, limits=WindowLimits(), language="zh")
         plan = ContractPlan(budget_of(100_000), [])
         plan("原因？", language="zh", passages=[], window=window, budget=PromptBudget())
@@ -216,6 +226,137 @@ def test_no_text_and_no_value_takes_a_warning_sign_away() -> None:
     for text in ("没有发烧", "退烧了", "都没有", "no fever any more", "疼痛0分", "取消", ""):
         if text:
             assert said(text, "pain_level", "swelling", red_flags=known).state.red_flags == known
+
+
+def test_a_message_that_is_not_answered_says_which_signs_are_new() -> None:
+    state = ConsultationState.model_validate({**EMPTY, "red_flags": ["麻木"]})
+    found = watch(CONSULTATION, state, "发烧了，也麻木", "zh")
+    assert (found.state.red_flags, found.new_flags, found.state.stage) == (
+        ["麻木", "发热"],
+        ("发热",),
+        "red_flag",
+    )
+    again = watch(CONSULTATION, found.state, "发烧", "zh")
+    assert (again.state.red_flags, again.new_flags) == (["麻木", "发热"], ())
+
+
+@pytest.mark.parametrize(
+    ("complaint", "factors", "language"),
+    [("knee pain", [], "en"), ("膝盖疼", [], "zh"), (None, ["walking"], "zh"), ("knee pain", ["走路"], "en")],
+)
+def test_a_message_without_letters_is_in_the_language_of_the_complaint(
+    complaint: str | None, factors: list[str], language: str
+) -> None:
+    state = {**EMPTY, "chief_complaint": complaint, "aggravating_factors": factors}
+    turn: Any = ContractTurn(
+        *(None, None),  # type: ignore[arg-type]
+        parsed(("context.consultation_state", state), ("user_message", "6")),
+        *(None, None),  # type: ignore[arg-type]
+    )
+    assert turn._language == language
+
+
+# --- evidence ---
+
+
+class Shelf:
+    """The part of a knowledge store that names are read from; `version` moves with what it holds."""
+
+    def __init__(self, *records: Record) -> None:
+        self.held, self.version, self.walks = list(records), "1", 0
+
+    def knowledge_version(self) -> str:
+        return self.version
+
+    def records(self, document_ids: Any = None) -> list[Record]:
+        self.walks += document_ids is None
+        return [each for each in self.held if document_ids is None or each.document_id in document_ids]
+
+    def text_of(self, *_key: str) -> str | None:
+        return None
+
+
+def test_names_are_walked_once_a_version_and_anew_for_the_next() -> None:
+    shelf = Shelf(Record("kb_1", "1", "题", "a.md"), Record("kb_2", "1", "题", ""))
+    held = HeldSources(shelf)  # type: ignore[arg-type]
+    assert [each.document_id for each in held.records("KB_1")] == ["kb_1"]
+    assert held.records("kb_3") == []
+    assert shelf.walks == 1
+    shelf.held.append(Record("kb_3", "1", "题", "c.md"))
+    shelf.version = "2"
+    assert [each.document_id for each in held.records("C.md")] == ["kb_3"]
+    assert shelf.walks == 2
+    assert held.records(" \u3000") == []  # a name of nothing is nobody's
+
+
+def test_ones_own_word_is_cited_whole_and_a_text_that_is_gone_denies_nothing() -> None:
+    held = HeldSources(Shelf(Record("kb_1", "1", "题", "a.md")))  # type: ignore[arg-type]
+    caller = Caller(scopes=frozenset({"contract"}))
+    item = RetrievedKnowledge(title="题", content="膝盖无力", source="kb_1", relevance_score=0.5)
+    admission = Admission(held, link=lambda *_: [], rerank=lambda *_: [])
+    (passage,) = admission.admit([item], caller=caller, on_date="2026-01-01").passages
+    assert (passage["start"], passage["end"], passage["text"]) == (0, 4, "膝盖无力")
+
+
+# --- the run ---
+
+
+@dataclass
+class Course:
+    """A turn whose course is given: what its events raise, or that they end without an answer."""
+
+    fault: Exception | None
+    parsed: Any = field(default_factory=parsed)
+    origin: Origin = field(default_factory=lambda: Origin("r-1", "2026-01-01T08:00:00.000+08:00"))
+
+    def events(self, *_: Any) -> Any:
+        if self.fault:
+            raise self.fault
+        yield StageEvent("gate", None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (LookupError("机密"), "internal_error"),
+        (TurnFailedError("failed"), "processing_failed"),
+        (None, "processing_failed"),
+    ],
+)
+def test_a_run_that_fails_frees_its_worker_and_then_says_so_once(fault: Exception | None, code: str) -> None:
+    pool = WorkerPool(1)
+    run = ContractRun(Course(fault), None, "/v1/context/turns", pool.reserve())  # type: ignore[arg-type]
+    busy_at: dict[str, int] = {}
+    run.feed.listen(lambda: busy_at.update({run.feed.after(0)[-1].name: pool.busy()}))
+    run.work()
+    assert run.feed.ended
+    assert (busy_at["created"], busy_at["error"]) == (1, 0)
+    assert "机密" not in str([event.wire for event in run.feed.after(0)])
+    refusal = run.ended.exception(0)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == code
+
+
+def test_a_run_frees_its_worker_before_it_tells_its_answer() -> None:
+    pool = WorkerPool(1)
+    run = ContractRun(Course(None), None, "/v1/context/turns", pool.reserve())  # type: ignore[arg-type]
+    busy_at: dict[str, int] = {}
+    run.feed.listen(lambda: busy_at.update({run.feed.after(0)[-1].name: pool.busy()}))
+    run._conclude(answer())
+    assert busy_at["done"] == 0
+    assert run.ended.result(0).answer == "答"
+
+
+def answer() -> ContextAnswer[Any]:
+    meta = {
+        "context_version": "1.0.0", "request_id": "r-1", "status": "completed", "kind": "question",
+        "language": "zh", "degraded": False, "question": None, "retrieval": "none", "filled_slots": [],
+        "new_red_flags": [], "decision_digest": "0", "window": empty_window(),
+        "tokens": {"budget": 1, "prompt": 1}, "omitted": [], "ignored_fields": [], "usage": None,
+    }  # fmt: skip
+    given = {"session_id": "s", "turn_id": "t", "answer": "答", "sources": [], "meta": meta}
+    state = ConsultationState.model_validate(EMPTY)
+    return ContextAnswer[ConsultationState].model_validate({**given, "consultation_state": state})
 
 
 # --- the digest ---

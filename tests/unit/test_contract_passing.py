@@ -192,6 +192,8 @@ def test_no_warning_sign_is_dropped_for_being_over(text: str, flag: str | None) 
         ("不疼了", "0"),
         ("之前疼，现在不疼了", "0"),
         ("之前疼过", None),
+        ("the pain is gone", "0"),
+        ("the pain hasn't gone", None),
     ],
 )
 def test_a_pain_that_is_denied_twice_or_not_gone_is_asked_again(text: str, expected: str | None) -> None:
