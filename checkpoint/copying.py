@@ -7,7 +7,7 @@ from typing import Any
 from checkpoint import scripts
 from checkpoint.codec import EncodedCheckpoint, Header
 from checkpoint.errors import CannotRestoreError
-from checkpoint.layout import read_parts, to_text
+from checkpoint.layout import Slot, read_parts, to_text
 from checkpoint.plan import (
     LARGEST_PAGE,
     PAGE_BYTES,
@@ -30,7 +30,7 @@ def copy_thread(plans: Plans, source: object, target: object) -> Plan[None]:
     if str(source) == str(target):
         return
     items = yield from read_items(plans, source)
-    sent: set[tuple[bytes, str]] = set()
+    sent: set[tuple[bytes, Slot]] = set()
     for item in reversed(items):
         for call in copy_calls(plans, source, Target(target, "", None, ""), item, sent):
             check_status((yield call), call, target)
@@ -51,7 +51,7 @@ def read_items(plans: Plans, source: object) -> Plan[list[Any]]:
 
 
 def copy_calls(
-    plans: Plans, source: object, target: Target, item: Sequence[Any], sent: set[tuple[bytes, str]]
+    plans: Plans, source: object, target: Target, item: Sequence[Any], sent: set[tuple[bytes, Slot]]
 ) -> list[Call]:
     space, checkpoint_id, record, frames, index, batches = item
     namespace = read_parts(space)[0]
@@ -78,7 +78,7 @@ def read_tasks(index: bytes | None, place: dict[str, object]) -> list[str]:
 
 def pick_values(
     header: Header, frames: Sequence[bytes | None], place: dict[str, object]
-) -> list[tuple[str, bytes]]:
+) -> list[tuple[Slot, bytes]]:
     slots = header.valued + header.possible
     if any(frame is None for frame in frames[: len(header.valued)]):
         raise CannotRestoreError("one of its values is missing", place)

@@ -10,7 +10,7 @@ from typing import Any
 from checkpoint.copying import copy_calls, read_items
 from checkpoint.erase import Stored, read_item, walk
 from checkpoint.errors import CheckpointError
-from checkpoint.layout import context_key
+from checkpoint.layout import Slot, context_key
 from checkpoint.plan import Plan, Plans, Target, check_status
 
 
@@ -33,7 +33,7 @@ def copy_branch(plans: Plans, source: object, target: object, checkpoint_id: str
     root = {found.id: found for found in stored if found.namespace == ""}
     head = checkpoint_id or max(root, default="")
     chosen = branch_of(root, head)
-    sent: set[tuple[bytes, str]] = set()
+    sent: set[tuple[bytes, Slot]] = set()
     for item, found in reversed(list(zip(items, stored, strict=True))):
         if not is_part(found, chosen, head):
             continue

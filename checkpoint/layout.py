@@ -29,6 +29,7 @@ NEWEST_NAMESPACE = b"cn"
 REQUEST_PREFIX = '["request","v1",'
 
 SiblingKind = Literal["lease", "once", "stop", "hold"]
+Slot = tuple[str, str]  # the part of a channel's name, and that of a version's token
 
 
 def context_key(prefix: str, thread_id: object) -> str:
@@ -70,16 +71,6 @@ def read_parts(data: bytes) -> list[str]:
     return found
 
 
-def read_ascii_parts(text: str) -> tuple[str, str]:
-    """Two parts, quickly: each character is one byte. Raises ValueError as read_parts does."""
-    size, _, rest = text.partition(":")
-    length = int(size)
-    size, colon, token = rest[length:].partition(":")
-    if not colon or len(token) != int(size):
-        raise ValueError("not a pair of length-prefixed names")
-    return rest[:length], token
-
-
 def latest_field(namespace: str) -> bytes:
     return b"cl" + part(namespace)
 
@@ -88,8 +79,8 @@ def record_field(namespace: str, checkpoint_id: str) -> bytes:
     return b"cc" + part(namespace) + part(checkpoint_id)
 
 
-def value_field(namespace: str, slot: str) -> bytes:
-    return b"cv" + part(namespace) + to_bytes(slot)
+def value_field(namespace: str, slot: Slot) -> bytes:
+    return b"cv" + part(namespace) + to_bytes(slot[0] + slot[1])
 
 
 def writes_field(namespace: str, checkpoint_id: str, task_id: str) -> bytes:
@@ -100,11 +91,11 @@ def writes_index_field(namespace: str, checkpoint_id: str) -> bytes:
     return b"wi" + part(namespace) + part(checkpoint_id)
 
 
-def slot_of(channel: str, version: object) -> str:
+def slot_of(channel: str, version: object) -> Slot:
     """A channel at a version. Versions of different types never meet: 1, 1.0 and "1" are three slots."""
     if isinstance(version, str):
         if channel.isascii() and version.isascii():
-            return f"{len(channel)}:{channel}{len(version) + 1}:s{version}"
+            return f"{len(channel)}:{channel}", f"{len(version) + 1}:s{version}"
         token = "s" + version
     elif isinstance(version, int):
         token = f"i{int(version)}"
@@ -112,18 +103,42 @@ def slot_of(channel: str, version: object) -> str:
         token = f"f{version!r}"
     else:
         raise TypeError(f"a channel version must be str, int or float, not {type(version).__name__}")
-    return to_text(part(channel) + part(token))
+    return text_part(channel), text_part(token)
 
 
-def read_slot(slot: str) -> tuple[str, str | int | float]:
-    channel, token = read_ascii_parts(slot) if slot.isascii() else read_parts(to_bytes(slot))
-    kind, rest = token[:1], token[1:]
+def text_part(text: str) -> str:
+    """A part as text; its length still counts bytes."""
+    return f"{len(text) if text.isascii() else len(to_bytes(text))}:{text}"
+
+
+def split_slot(text: str) -> Slot:
+    """A slot that stands in one piece. Raises ValueError when it is none."""
+    channel, token = read_parts(to_bytes(text))
+    return text_part(channel), text_part(token)
+
+
+def read_slot(slot: Slot) -> tuple[str, str | int | float]:
+    return read_part(slot[0]), read_version(slot[1])
+
+
+def read_part(name: str) -> str:
+    """The text in a part. Raises ValueError when it is none."""
+    text = name.partition(":")[2]
+    if name != text_part(text):
+        raise ValueError("not a length-prefixed name")
+    return text
+
+
+def read_version(token: str) -> str | int | float:
+    """The version in a slot's second part. Raises ValueError when there is none."""
+    text = read_part(token)
+    kind, rest = text[:1], text[1:]
     if kind == "s":
-        return channel, rest
+        return rest
     if kind == "i":
-        return channel, int(rest)
+        return int(rest)
     if kind == "f":
-        return channel, float(rest)
+        return float(rest)
     raise ValueError(f"unknown kind of version {kind!r}")
 
 

@@ -10,7 +10,8 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import redis
@@ -18,6 +19,7 @@ from redis import exceptions as faults
 
 Command = tuple[Any, ...]
 READ_BYTES = 64 * 1024
+OK = b"*1\r\n$2\r\nok\r\n"
 # Where the kernel keeps the time of a wait as two longs, it is kept there.
 KEEPS_TIME = sys.platform in ("linux", "darwin")
 
@@ -33,13 +35,29 @@ def has_plain_pool(client: Any) -> bool:
     )
 
 
-def pack(command: Command) -> bytes:
-    """The words of a command as the server reads them."""
-    words = [word if type(word) is bytes else str(word).encode() for word in command]
-    flat: list[Any] = [None] * (2 * len(words))
-    flat[::2], flat[1::2] = map(len, words), words
-    # One formatting of them all takes a third of the time of one for each.
-    return (b"*%d\r\n" % len(words) + b"$%d\r\n%b\r\n" * len(words)) % tuple(flat)
+# What stands before a word of so many bytes: looked up in a third of the time of formatting it.
+HEADS = [b"\r\n$%d\r\n" % size for size in range(2048)]
+MOST_LEADS = 1024
+
+
+def pack(words: Sequence[Any], lead: bytes = b"", led: int = 0) -> bytes:
+    """A command as the server reads it. `lead`: its first words, so many, as pack_lead makes them."""
+    return b"".join((b"*%d" % (led + len(words)), lead, *interleave(words), b"\r\n"))
+
+
+def pack_lead(words: Sequence[Any]) -> bytes:
+    return b"".join(interleave(words))
+
+
+def interleave(words: Sequence[Any]) -> list[bytes]:
+    plain = [word if type(word) is bytes else str(word).encode() for word in words]
+    pieces = plain + plain
+    try:
+        pieces[::2] = [HEADS[len(word)] for word in plain]
+    except IndexError:
+        pieces[::2] = [b"\r\n$%d\r\n" % len(word) for word in plain]
+    pieces[1::2] = plain
+    return pieces
 
 
 class Line:
@@ -50,12 +68,32 @@ class Line:
         self._callbacks = client.response_callbacks
         self._idle: list[Ear] = []
         self._owner = os.getpid()
+        self._leads: dict[Hashable, bytes] = {}
+
+    def call(self, script: bytes, keys: tuple[str, ...], args: tuple[Any, ...], fixed: int) -> Any:
+        """The reply of a script. The first `fixed` arguments are the same at every call with these keys."""
+        known = (script, keys, args[:fixed])
+        lead = self._leads.get(known)
+        if lead is None:
+            if len(self._leads) >= MOST_LEADS:
+                self._leads.clear()
+            lead = self._leads[known] = pack_lead(("EVALSHA", script, len(keys), *keys, *args[:fixed]))
+        return self._say(pack(args[fixed:], lead, 3 + len(keys) + fixed), read_reply)
 
     def ask(self, commands: list[Command]) -> Any:
         """The reply to one command; or to several the replies of the transaction that they make."""
+        if len(commands) == 1:
+            reply = self._say(pack(commands[0]), read_reply)
+            callback = self._callbacks.get(commands[0][0])
+            return reply if callback is None else callback(reply)
+        words = b"".join(map(pack, [("MULTI",), *commands, ("EXEC",)]))
+        return self._say(words, partial(read_transaction, count=len(commands)))
+
+    def _say(self, words: bytes, listen: Callable[["Ear"], Any]) -> Any:
         ear = self._take()
         try:
-            reply = converse(ear, commands)
+            ear.say(words)
+            reply = listen(ear)
         except faults.ResponseError as fault:
             # A replica answers READONLY after a failover: its address may lead to the primary by now.
             self._put_back(ear, is_well=not isinstance(fault, faults.ReadOnlyError))
@@ -66,8 +104,7 @@ class Line:
             self.let_go()
             raise
         self._put_back(ear, is_well=True)
-        callback = self._callbacks.get(commands[0][0]) if len(commands) == 1 else None
-        return reply if callback is None else callback(reply)
+        return reply
 
     def let_go(self) -> None:
         """Close the idle connections; the pool may open them again."""
@@ -97,17 +134,15 @@ class Line:
             self._pool.release(ear.connection)
 
 
-def converse(ear: "Ear", commands: Sequence[Command]) -> Any:
-    if len(commands) == 1:
-        ear.say(pack(commands[0]))
-        reply = ear.hear()
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-    ear.say(b"".join(map(pack, [("MULTI",), *commands, ("EXEC",)])))
-    refusals = [
-        said for said in (ear.hear() for _ in range(len(commands) + 1)) if isinstance(said, Exception)
-    ]
+def read_reply(ear: "Ear") -> Any:
+    reply = ear.hear()
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def read_transaction(ear: "Ear", count: int) -> Any:
+    refusals = [said for said in (ear.hear() for _ in range(count + 1)) if isinstance(said, Exception)]
     reply = ear.hear()
     if isinstance(reply, faults.ExecAbortError) and refusals:
         raise refusals[0]
@@ -143,6 +178,12 @@ class Ear:
 
     def hear(self) -> Any:
         """One reply."""
+        if not self._heard:
+            self._heard = self._more()
+            # What nearly all writes are told.
+            if self._heard == OK:
+                self._at = len(OK)
+                return [b"ok"]
         line = self._line()
         kind = line[:1]
         if kind == b"$":

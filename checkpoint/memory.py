@@ -111,14 +111,10 @@ def keep_put(checkpoint_id: str, encoded: EncodedCheckpoint) -> Kept:
 
 def keep(checkpoint_id: str, parent: str, payload: bytes, channels: Mapping[str, Held]) -> Kept:
     """Where the content is large, only which values are stored."""
-    size = len(payload)
-    is_whole = True
-    for held in channels.values():
-        if held.frame is NOT_KEPT or held.frame is UNSURE:
-            is_whole = False
-        elif held.frame is not None:
-            size += len(held.frame)
+    frames = [held.frame for held in channels.values() if held.frame]
+    size = len(payload) + sum(map(len, frames))
     if size <= LARGEST_KEPT:
+        is_whole = NOT_KEPT not in frames and UNSURE not in frames
         return Kept(checkpoint_id, parent, payload, channels, is_whole)
     names = {
         channel: held if held.frame in (None, UNSURE) else held._replace(frame=NOT_KEPT)

@@ -63,7 +63,8 @@ class Target(NamedTuple):
 class Call(NamedTuple):
     """One round trip: a script, or, with `staged`, a transaction that sets fields and then runs the script.
 
-    `doing` and `target` are for error messages. `staged` commands get the key put in second place.
+    `doing` and `target` are for error messages. `staged` commands get the key put in second place. The first
+    `fixed` arguments are the same whenever this script is called with these keys.
     """
 
     doing: str
@@ -73,6 +74,7 @@ class Call(NamedTuple):
     staged: tuple[bytes, ...] = ()
     stage_command: str = "HSET"
     target: Target | None = None
+    fixed: int = 0
 
     @property
     def place(self) -> dict[str, object]:
@@ -188,7 +190,7 @@ class Plans:
         # Code points are in the order of their UTF-8 bytes, by which the server compares.
         if known and before and is_next and encoded.is_sure and checkpoint["id"] > before.id:
             trusted = known.stamp
-        target = target._replace(checkpoint_id=checkpoint["id"])
+        target = Target(target.thread_id, target.namespace, checkpoint["id"], target.lease)
         call = self.put_call("put", target, encoded, stamp, trusted)
         reply = yield call
         if check_status(reply, call, target.thread_id) == b"gone":
@@ -218,41 +220,40 @@ class Plans:
         """`trusted`: the stamp under which the parent is the latest, and what is carried is stored."""
         space, raw_id = part(target.namespace), to_bytes(target.checkpoint_id or "")
         prev = to_bytes(encoded.header.parent) if trusted else b""
-        record = codec.join_record(prev, encoded.header, encoded.payload)
         prefix = b"cv" + space
-        values = [piece for slot, value in encoded.values for piece in (prefix + to_bytes(slot), value)]
+        values = tuple(
+            piece
+            for (name, token), value in encoded.values
+            for piece in (prefix + (name + token).encode(), value)
+        )
         is_small = len(values) < MOST_FIELDS and sum(map(len, values)) <= LARGEST_SCRIPT_BYTES
         args = (
             trusted,
-            space,
-            raw_id,
-            encoded.carried,
+            b"%d" % encoded.carried,
             STAMP,
             stamp,
             b"cc%b%d:%b" % (space, len(raw_id), raw_id),
-            record,
+            codec.join_record(prev, encoded.header, encoded.payload),
             *(values if is_small else ()),
             b"cl" + space,
             raw_id,
         )
-        return self.write_call(doing, scripts.PUT, target, args, staged=() if is_small else tuple(values))
+        return self.write_call(doing, scripts.PUT, target, args, staged=() if is_small else values)
 
     def write_call(
         self,
         doing: str,
         script: scripts.Script,
         target: Target,
-        args: tuple[bytes | str | int, ...],
+        args: tuple[bytes, ...],
         *,
         staged: tuple[bytes, ...] = (),
         stage_command: str = "HSET",
     ) -> Call:
         names = self.names(target.thread_id)
-        keys: tuple[str, ...] = names[:3]
-        if not staged:
-            keys = keys[:2] if target.lease else keys[:1]
-        args = (to_bytes(target.lease), self.ttl_seconds, names.mark, *args)
-        return Call(doing, script, keys, args, staged, stage_command, target)
+        keys = names[:3] if staged else names[:2] if target.lease else names[:1]
+        first = (to_bytes(target.lease), self.ttl_seconds, names.mark)
+        return Call(doing, script, keys, first + args, staged, stage_command, target, len(first))
 
     def put_writes(
         self,
@@ -294,8 +295,10 @@ class Plans:
         target = read_target(config)
         key = self.names(target.thread_id).key
         stamp, held = self.held(key, target)
-        args = (part(target.namespace), to_bytes(target.checkpoint_id or ""), stamp)
-        call = Call("get_tuple", scripts.GET, (key,), args, target=target)
+        space = part(target.namespace)
+        listed = b"wi" + space + part(held.id) if held else b""
+        args = (space, to_bytes(target.checkpoint_id or ""), stamp, listed)
+        call = Call("get_tuple", scripts.GET, (key,), args, target=target, fixed=1)
         reply = yield call
         status = check_status(reply, call, target.thread_id)
         if held and status == b"held":
@@ -421,6 +424,14 @@ def restore(serde: SerializerProtocol, frame: bytes, place: Mapping[str, object]
         raise CannotRestoreError(str(fault), place) from fault
 
 
+def restore_content(serde: SerializerProtocol, payload: bytes, place: Mapping[str, object]) -> codec.Content:
+    content = restore(serde, payload, place)
+    try:
+        return codec.read_content(content)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), place) from fault
+
+
 def require(header_list: int, place: Mapping[str, object]) -> None:
     """A slot without a value: list 6 of the header promised one, list 7 did not."""
     if header_list == 6:
@@ -448,14 +459,14 @@ class Opened:
     place: dict[str, object]
     header: codec.Header
     payload: bytes
-    content: Sequence[Any]
+    content: codec.Content
     item: Sequence[Any]
 
 
 def open_item(serde: SerializerProtocol, thread_id: object, item: Sequence[Any]) -> Opened:
     place = where(thread_id, read_parts(item[0])[0], to_text(item[1]))
     _, header, payload = split(item[2], place)
-    return Opened(place, header, payload, restore(serde, payload, place), item)
+    return Opened(place, header, payload, restore_content(serde, payload, place), item)
 
 
 def read_kept(
@@ -467,14 +478,12 @@ def read_kept(
 ) -> CheckpointTuple:
     """The whole checkpoint from what is remembered, with the writes that the server has of it now."""
     place = where(target.thread_id, target.namespace, kept.id)
-    content = restore(serde, kept.payload, place)
+    content = restore_content(serde, kept.payload, place)
     values = copy_values(serde, kept, place)
-    if len(content) > 2:
-        values.update(content[2])
     versions = {channel: held.version for channel, held in kept.channels.items()}
-    checkpoint = {**content[0], "channel_values": values, "channel_versions": versions}
     pending = read_pending(serde, index, batches, place)
-    return make_tuple(place, checkpoint, content[1], kept.parent, pending)
+    checkpoint = join_checkpoint(place, content, values, versions)
+    return make_tuple(place, checkpoint, content.metadata, kept.parent, pending)
 
 
 def copy_values(serde: SerializerProtocol, kept: Kept, place: dict[str, object]) -> dict[str, Any]:
@@ -505,16 +514,23 @@ def read_tuple(serde: SerializerProtocol, opened: Opened) -> CheckpointTuple:
     place, header, content = opened.place, opened.header, opened.content
     versions = read_versions(header, place)
     values = read_values(serde, header, opened.item[3], place)
-    if len(content) > 2:
-        values.update(content[2])
-    checkpoint = {**content[0], "channel_values": values, "channel_versions": versions}
     pending = read_pending(serde, opened.item[4], opened.item[5], place)
-    return make_tuple(place, checkpoint, content[1], header.parent, pending)
+    checkpoint = join_checkpoint(place, content, values, versions)
+    return make_tuple(place, checkpoint, content.metadata, header.parent, pending)
+
+
+def join_checkpoint(
+    place: Mapping[str, object], content: codec.Content, values: dict[str, Any], versions: ChannelVersions
+) -> Checkpoint:
+    try:
+        return codec.join_checkpoint(str(place["checkpoint"]), content, values, versions)
+    except UnreadableError as fault:
+        raise CannotRestoreError(str(fault), place) from fault
 
 
 def make_tuple(
     place: Mapping[str, object],
-    checkpoint: Mapping[str, Any],
+    checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     parent: str,
     pending: list[PendingWrite],
@@ -522,7 +538,7 @@ def make_tuple(
     thread_id, namespace = place["thread"], str(place["namespace"])
     return CheckpointTuple(
         config=make_config(thread_id, namespace, str(place["checkpoint"])),
-        checkpoint=cast(Checkpoint, checkpoint),
+        checkpoint=checkpoint,
         metadata=metadata,
         parent_config=make_config(thread_id, namespace, parent) if parent else None,
         pending_writes=pending,
@@ -568,7 +584,7 @@ def match_items(
 ) -> Iterator[CheckpointTuple]:
     """The items that fit the filter, up to the limit. Only those that fit are read in full."""
     opened = (open_item(serde, thread_id, item) for item in items)
-    fitting = (found for found in opened if not cursor.filter or fits(found.content[1], cursor.filter))
+    fitting = (found for found in opened if not cursor.filter or fits(found.content.metadata, cursor.filter))
     for found in islice(fitting, cursor.left):
         yield read_tuple(serde, found)
 

@@ -60,12 +60,18 @@ class ContextSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> Plan[RunnableConfig]:
         """Store; and where KEEP_TURNS is set and a turn begins, drop what is older than that."""
-        stored = yield from self.plans.put(self.serde, config, checkpoint, metadata, new_versions)
-        target = read_target(config)
+        put = self.plans.put(self.serde, config, checkpoint, metadata, new_versions)
         turns = self.config.keep_turns
-        if turns is not None and not target.namespace and metadata.get("source") == "input":
-            key = context_key(self.plans.prefix, target.thread_id)
-            yield from erase.erase(self.plans, key, lambda items: erase.choose_turns(items, turns))
+        if turns is None or metadata.get("source") != "input" or read_target(config).namespace:
+            return put
+        return self.plan_put_and_prune(put, read_target(config).thread_id, turns)
+
+    def plan_put_and_prune(
+        self, put: Plan[RunnableConfig], thread_id: object, turns: int
+    ) -> Plan[RunnableConfig]:
+        stored = yield from put
+        key = context_key(self.plans.prefix, thread_id)
+        yield from erase.erase(self.plans, key, lambda items: erase.choose_turns(items, turns))
         return stored
 
     def plan_window(self, thread_id: object, checkpoint_id: str | None) -> Plan[Any]:

@@ -131,12 +131,13 @@ def script(*pieces: str, first: str = "") -> Script:
     return Script(text, sha1(text, usedforsecurity=False).hexdigest().encode())
 
 
-# 4 the stamp under which the caller knows the hash, or '', 5 namespace part, 6 id, 7 how many of
-# header.valued must be there already, then fields and values as the caller would set them: the stamp, the
-# record, values ..., the pointer. Under that stamp they are right; else they are mended.
+# 4 the stamp under which the caller knows the hash, or '', 5 how many of header.valued must be there already,
+# then fields and values as the caller would set them: the stamp, the record, values ..., the pointer `cl`.
+# Under that stamp they are right; else they are mended.
 PUT = script(
     """
-local ns, id, carried, field, record = ARGV[5], ARGV[6], tonumber(ARGV[7]), ARGV[10], ARGV[11]
+local carried, field, record = tonumber(ARGV[5]), ARGV[8], ARGV[9]
+local ns, id = string.sub(ARGV[#ARGV - 1], 3), ARGV[#ARGV]
 local mark, top, old = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, field))
 if newer(mark) then return {'form', mark} end
 if carried > 0 then
@@ -173,15 +174,15 @@ else
     at = below
   end
 end
-redis.call('HSET', key, ARGV[8], ARGV[9], field, with_prev(record, prev))
-for i = 12, last, 1000 do redis.call('HSET', key, unpack(ARGV, i, math.min(i + 999, last))) end
+redis.call('HSET', key, ARGV[6], ARGV[7], field, with_prev(record, prev))
+for i = 10, last, 1000 do redis.call('HSET', key, unpack(ARGV, i, math.min(i + 999, last))) end
 -- Two words: the long way. One word means that what the caller knew was right.
 return {'ok', (last == #ARGV or top == id) and 'top' or 'under'}
 """,
     first=ADMIT
     + """
 if ARGV[4] ~= '' and redis.call('HGET', key, 'cs') == ARGV[4] then
-  redis.call('HSET', key, unpack(ARGV, 8))
+  redis.call('HSET', key, unpack(ARGV, 6))
   redis.call('EXPIRE', key, ARGV[2])
   return {'ok'}
 end
@@ -290,21 +291,22 @@ local function load(key, ns, id, channel)
 end
 """
 
-# 1 namespace part, 2 id or '' for the greatest, 3 the stamp under which the caller holds it, or ''
+# 1 namespace part, 2 id or '' for the greatest, 3 the stamp under which the caller holds it, or '', 4 the
+# field that lists its writes then, or ''
 GET = script(
     LOAD,
     """
-local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
-local mark, top, stamp = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, 'cs'))
 if newer(mark) then return {'form', mark} end
 if id == '' then id = top end
 if not id then return {'ok'} end
-if ARGV[3] ~= '' and stamp == ARGV[3] then
-  local at = ns .. part(id)
-  local index = redis.call('HGET', key, 'wi' .. at)
-  return {'held', index, mget(key, parts('ww' .. at, index))}
-end
+if is_held then return {'held', index, mget(key, parts('ww' .. string.sub(ARGV[4], 3), index))} end
 return {'ok', load(key, ns, id), stamp, top}
+""",
+    first="""
+local key, ns, id = KEYS[1], ARGV[1], ARGV[2]
+local mark, top, stamp, index = unpack(redis.call('HMGET', key, 'c', 'cl' .. ns, 'cs', ARGV[4]))
+local is_held = ARGV[3] ~= '' and stamp == ARGV[3]
+if is_held and not index and mark and string.sub(mark, 1, 2) == '1:' then return {'held', false, {}} end
 """,
 )
 

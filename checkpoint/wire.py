@@ -115,8 +115,8 @@ def read_transaction(replies: Sequence[Any]) -> Any:
 
 
 SCAN_COUNT = 1000
-# Yields commands that belong together (more than one: a transaction), is sent what came back.
-Exchange = Generator[list[Command], Any, Result]
+# Yields a script's call, or commands that belong together (more than one: a transaction); is sent the reply.
+Exchange = Generator[Call | list[Command], Any, Result]
 
 
 def converse(plan: Plan[Result]) -> Exchange[Result]:
@@ -157,7 +157,7 @@ def attempt(call: Call) -> Exchange[Any]:
     if call.staged:
         return read_transaction((yield transaction(call)))
     try:
-        return (yield [evalsha(call)])
+        return (yield call)
     except faults.NoScriptError:
         return (yield [evaluate(call)])
 
@@ -201,7 +201,11 @@ class Wire:
         except StopIteration as done:
             return cast(Result, done.value)
 
-    def execute(self, commands: list[Command]) -> Any:
+    def execute(self, commands: Call | list[Command]) -> Any:
+        if isinstance(commands, Call):
+            if self.line is not None:
+                return self.line.call(commands.script.digest, commands.keys, commands.args, commands.fixed)
+            return self.client.execute_command(*evalsha(commands))
         if self.line is not None:
             return self.line.ask(commands)
         if len(commands) == 1:
@@ -265,7 +269,9 @@ class AsyncWire:
         except StopIteration as done:
             return cast(Result, done.value)
 
-    async def execute(self, commands: list[Command]) -> Any:
+    async def execute(self, commands: Call | list[Command]) -> Any:
+        if isinstance(commands, Call):
+            return await self.client.execute_command(*evalsha(commands))
         if len(commands) == 1:
             return await self.client.execute_command(*commands[0])
         pipe = self.client.pipeline(transaction=True)

@@ -30,6 +30,7 @@ from pydantic import BaseModel
 
 from checkpoint import codec
 from checkpoint.codec import StrictSerializer, UnreadableError, decode_value, encode_value, make_serializer
+from checkpoint.layout import Slot
 
 LOADED: list[str] = []
 
@@ -346,11 +347,11 @@ def test_unchanged_values_are_only_referred_to() -> None:
     encoded = codec.encode_checkpoint(
         STRICT, checkpoint, {"source": "loop"}, parent="p", new_versions={"new": 2, "cleared": 2}
     )
-    assert [slot for slot, _ in encoded.values] == ["3:new2:i2"]
-    assert encoded.header.valued == ["3:old2:i1", "3:new2:i2"]
+    assert [slot for slot, _ in encoded.values] == [("3:new", "2:i2")]
+    assert encoded.header.valued == [("3:old", "2:i1"), ("3:new", "2:i2")]
     assert encoded.carried == 1
-    assert encoded.header.possible == ["5:stale2:i1"]
-    assert encoded.header.empty == ["7:cleared2:i2"]
+    assert encoded.header.possible == [("5:stale", "2:i1")]
+    assert encoded.header.empty == [("7:cleared", "2:i2")]
     assert codec.read_versions(encoded.header) == checkpoint["channel_versions"]
 
 
@@ -371,10 +372,10 @@ def test_a_header_tells_what_pruning_must_know() -> None:
 def test_values_without_a_version_travel_in_the_payload_and_no_others() -> None:
     checkpoint = generate_checkpoint(channel_values={"a": 1, "bare": 2}, channel_versions={"a": 1})
     encoded = codec.encode_checkpoint(STRICT, checkpoint, {}, parent=None, new_versions={"a": 1})
-    assert decode_value(STRICT, encoded.payload)[2:] == [{"bare": 2}]
+    assert decode_value(STRICT, encoded.payload)[2:] == [{"bare": 2}, {}]
     del checkpoint["channel_values"]["bare"]
     encoded = codec.encode_checkpoint(STRICT, checkpoint, {}, parent=None, new_versions={"a": 1})
-    assert decode_value(STRICT, encoded.payload)[2:] == []
+    assert decode_value(STRICT, encoded.payload)[2:] == [{}, {}]
 
 
 @given(st.binary(max_size=200))
@@ -386,50 +387,88 @@ def test_damaged_records_and_writes_are_refused(data: bytes) -> None:
             continue
 
 
-def header_of(*slots: str) -> codec.Header:
+def header_of(*slots: Slot) -> codec.Header:
     return codec.Header("p", "run", "loop", "", ["d"], list(slots[:2]), list(slots[2:3]), list(slots[3:]))
 
 
-ASCII = header_of("1:a3:s12", "4:b:c03:s12", "1:c5:s1.xy", "2:dd3:s12")
-WIDE = header_of("3:问3:s12", "1:b3:s12")
+HEADER = header_of(("1:a", "3:s12"), ("4:b:c0", "3:s12"), ("3:问", "5:s1.xy"), ("2:dd", "3:s12"))
+# The same as the first form wrote it: each slot in one piece.
+FIRST = (*HEADER[:5], *(["".join(slot) for slot in slots] for slots in HEADER[5:]))
 
 
 def test_a_header_tells_each_version_once() -> None:
-    packed = codec.pack_header(ASCII)
+    packed = codec.pack_header(HEADER)
     assert packed.count(b"3:s12") == 1
-    assert len(packed) < len(ormsgpack.packb(tuple(ASCII)))
-    assert codec.unpack_header(packed) == ASCII
+    assert len(packed) < len(ormsgpack.packb(FIRST))
+    assert codec.unpack_header(packed) == HEADER
+    assert codec.unpack_header(ormsgpack.packb(FIRST)) == HEADER
 
 
-def test_headers_of_other_characters_and_of_the_first_form_are_read() -> None:
-    packed = codec.pack_header(WIDE)
-    assert codec.unpack_header(packed) == WIDE
-    assert len(ormsgpack.unpackb(packed)) == 8  # the server's scripts count bytes
-    assert codec.unpack_header(ormsgpack.packb(tuple(ASCII))) == ASCII
-
-
-def test_more_versions_than_characters_are_kept_too() -> None:
-    many = header_of(*(f"1:a{len(str(n)) + 1}:s{n}" for n in range(300)))
+@pytest.mark.parametrize("versions", [120, 121])
+def test_more_versions_than_marks_are_kept_too(versions: int) -> None:
+    many = header_of(*(("1:a", f"{len(str(n)) + 1}:s{n}") for n in range(versions)))
     packed = codec.pack_header(many)
     assert codec.unpack_header(packed) == many
-    assert len(ormsgpack.unpackb(packed)) == 8  # the server's scripts look at one byte
+    # The server's scripts look at one byte.
+    assert len(ormsgpack.unpackb(packed)) == (9 if versions == 120 else 8)
 
 
-@pytest.mark.parametrize("serde", [STRICT, make_serializer(b"k" * 16)], ids=["plain", "encrypted"])
-def test_a_payload_is_packed_under_its_header(serde: Any) -> None:
-    content = {"seen": {f"node{n}": {"4:b:c03:s12": "1:c5:s1.xy"} for n in range(30)}}
-    payload = encode_value(serde, content)
-    record = codec.join_record(b"before", ASCII, payload)
-    assert codec.split_record(record) == ("before", ASCII, payload)
-    is_smaller = len(record) < len(payload) / 2
-    assert is_smaller == (serde is STRICT)
-
-
-def test_a_payload_under_another_header_is_refused() -> None:
+def test_a_payload_packed_under_its_header_is_read() -> None:
     payload = encode_value(STRICT, {"seen": ["4:b:c03:s12"] * 90})
-    record = codec.join_record(b"", ASCII, payload)
+    packed = codec.pack_header(HEADER)
+    packer = codec.make_packer(len(payload), packed)
+    smaller = packer.compress(payload[9:]) + packer.flush()
+    under = b"\x03\x07msgpack" + (len(payload) - 9).to_bytes(4, "big") + smaller
+    record = codec.join_record(b"before", HEADER, under)
+    assert codec.split_record(record) == ("before", HEADER, payload)
     with pytest.raises(UnreadableError):
         codec.split_record(record.replace(b"3:s12", b"3:s13"))
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+some_version = st.one_of(st.sampled_from(["1", "2", "x"]), st.integers(0, 2), st.floats(0, 2))
+
+
+@given(
+    st.dictionaries(texts, some_version, max_size=4),
+    st.dictionaries(texts, st.dictionaries(texts, some_version, max_size=3), max_size=3),
+)
+def test_versions_seen_come_back_with_their_types(versions: Any, seen: Any) -> None:
+    for node in list(seen):
+        seen[node] |= versions
+    back = codec.expand_seen(ormsgpack.unpackb(ormsgpack.packb(codec.shorten_seen(seen, versions))), versions)
+    assert back == seen
+    assert [[*map(type, those.values())] for those in back.values()] == [
+        [*map(type, those.values())] for those in seen.values()
+    ]
+
+
+def test_versions_seen_are_told_by_their_places() -> None:
+    versions: Any = {"b": "long version", "a": "another one"}
+    seen: Any = {"node": {"a": "long version", "other": "gone", "b": 7}}
+    assert codec.shorten_seen(seen, versions) == {"node": [0, 1, "other", "gone", 1, [7]]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, [], [{}], [{}, {}, {}, {}, {}], [{}, {}, {}, {"n": [0]}], [{}, {}, {}, {"n": [0, 9]}],
+     [{}, {}, {}, {"n": [9, 0]}], [{}, {}, {}, {"n": ["a", []]}], [{}, {}, {}, {"n": 3}], [{}, {}, {}, []],
+     [3, {}, {}, {}], [{}, {}, 3, {}]],
+)  # fmt: skip
+def test_content_that_does_not_fit_its_header_is_refused(content: Any) -> None:
+    with pytest.raises(UnreadableError, match="record is damaged"):
+        codec.join_checkpoint("1", codec.read_content(content), {}, {"a": "1"})
+
+
+def test_a_payload_of_the_first_form_is_read() -> None:
+    rest = {"v": 4, "ts": "now", "id": "1", "versions_seen": {"n": {"a": "1"}}}
+    content = codec.read_content([rest, {"step": 1}, {"loose": 2}])
+    assert codec.join_checkpoint("1", content, {"a": 1}, {"a": "1"}) == {
+        **rest,
+        "channel_values": {"a": 1, "loose": 2},
+        "channel_versions": {"a": "1"},
+    }
+    assert content.metadata == {"step": 1}
 
 
 def test_what_did_not_shrink_is_not_tried_again() -> None:
