@@ -92,6 +92,14 @@ def test_a_business_consultation_over_our_own_knowledge(sender: Sender) -> None:
     assert "正常经营满6个月" in answer["answer"]
 
 
+def test_evidence_makes_no_question_of_what_is_none(sender: Sender) -> None:
+    bare = sender.send(contract("你好", COMPLETE))
+    supplied = sender.send(contract("你好", COMPLETE, knowledge=[KNEE]))
+    assert (supplied["answer"], supplied["meta"]["kind"]) == (bare["answer"], bare["meta"]["kind"])
+    assert supplied["sources"] == []
+    assert "股四头肌" not in supplied["answer"]
+
+
 def test_a_reply_that_leaves_something_missing_is_only_asked_on(sender: Sender) -> None:
     state = {
         **COMPLETE,
