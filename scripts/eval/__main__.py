@@ -17,6 +17,7 @@ NAMES = (
     "safety",
     "language",
     "quotations",
+    "model",
 )
 
 
@@ -26,6 +27,13 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="the folder of the public sets (docs/evaluations.md)")
     parser.add_argument("--json", type=Path, help="also write everything, each miss included, to this file")
     parser.add_argument("--model", help="as the setting MODEL; for `suggestions`")
+    parser.add_argument(
+        "--model-python",
+        type=Path,
+        help="the Python of requirements/model.txt, to serve its model; for `model`",
+    )
+    parser.add_argument("--sample", type=int, help="rows drawn from each set; for `model`")
+    parser.add_argument("--minutes", type=float, help="the longest that each part may take; for `model`")
     parser.add_argument("--misses", action="store_true", help="print each miss")
     return parser.parse_args()
 
@@ -33,7 +41,9 @@ def read_arguments() -> argparse.Namespace:
 def main() -> None:
     found = read_arguments()
     evaluate = importlib.import_module(f"scripts.eval.{found.name}").evaluate
-    report: Report = evaluate(Options(data=found.data, model=found.model))
+    report: Report = evaluate(
+        Options(found.data, found.model, found.model_python, found.sample, found.minutes)
+    )
     print(as_text(report, with_misses=found.misses))
     if found.json:
         found.json.write_text(

@@ -9,10 +9,17 @@ Cell = str | int | float
 
 @dataclass(frozen=True)
 class Options:
-    """`data` is the folder of the public sets; without it only our own sets are used."""
+    """`data` is the folder of the public sets; without it only our own sets are used.
+
+    `model_python` is the Python that has a local model, `sample` how many rows of each set are drawn, and
+    `minutes` how long each part may take: rows stand in a drawn order, and what is not reached is left out.
+    """
 
     data: Path | None = None
     model: str | None = None
+    model_python: Path | None = None
+    sample: int | None = None
+    minutes: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ DECLARED = {
     "test": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["test"]],
     "otlp": [*CONFIG["project"]["dependencies"], *CONFIG["project"]["optional-dependencies"]["otlp"]],
     "bench": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["bench"]],
+    "model": CONFIG["dependency-groups"]["model"],
 }
 
 
