@@ -20,7 +20,7 @@ from redis.exceptions import InvalidResponse, NoScriptError, OutOfMemoryError, R
 
 from checkpoint import CheckpointUnavailable, ContextConfig, RedisContextSaver
 from checkpoint.embedded import open_embedded
-from checkpoint.line import Ear, Line, has_plain_pool, read_error
+from checkpoint.line import HEADS, MOST_LEADS, Ear, Line, has_plain_pool, pack, pack_lead, read_error
 from checkpoint.wire import Wire
 
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transaction"])
@@ -204,3 +204,19 @@ def test_a_reply_that_is_none_is_no_value(reply: bytes) -> None:
         ear = Ear(SimpleNamespace(_sock=ours, socket_timeout=1))
         with pytest.raises((InvalidResponse, ValueError)):
             ear.hear()
+
+
+@pytest.mark.parametrize("size", [0, 1, len(HEADS) - 1, len(HEADS), 70_000])
+def test_commands_are_packed_as_the_client_packs_them(size: int) -> None:
+    words = ("EVALSHA", b"digest", 1, "key 问", b"", b"v" * size, 1296000)
+    expected = b"".join(redis.Connection().pack_command(*words))
+    assert pack(words) == expected
+    assert pack(words[4:], pack_lead(words[:4]), 4) == expected
+
+
+def test_of_many_threads_the_first_words_are_not_all_kept(saver: RedisContextSaver) -> None:
+    line = line_of(saver)
+    line._leads = dict.fromkeys(range(MOST_LEADS), b"")
+    put(saver, "1")
+    assert latest(saver) == "1"
+    assert len(line._leads) == 2
