@@ -269,6 +269,12 @@ def test_paths_and_methods_that_do_not_exist_are_problems(door: Door) -> None:
     assert door.http.delete("/api/threads/unknown").json()["code"] == "not_found"
 
 
+def test_a_wrong_method_is_told_which_is_right(door: Door) -> None:
+    refused = door.http.get("/api/chat")
+    assert (refused.status_code, refused.json()["code"]) == (405, "method_not_allowed")
+    assert refused.headers["allow"] == "POST"
+
+
 def test_a_wrong_method_on_a_part_of_a_thread_is_not_taken_for_a_longer_name(door: Door) -> None:
     door.ask("好", "a/requests")
     refused = door.http.delete("/api/threads/a/requests")
