@@ -746,12 +746,14 @@ def check_revoked(world: World, folder: Path) -> None:
 
 
 class Retelling:
-    """A model that takes its words from the end of what it was told first, where a summary stands."""
+    """A model that takes its words from the end of what it was told first, where a summary stands, and says
+    that a passage holds them.
+    """
 
     name = "retelling"
 
     def stream(self, prompt: Prompt) -> Iterator[Generated]:
-        yield Generated(f"{prompt.messages[0].content.splitlines()[-1].strip('。')}。")
+        yield Generated(f"{prompt.messages[0].content.splitlines()[-1].strip('。')}[C1]。")
 
 
 def check_summary_sources(world: World, folder: Path) -> None:

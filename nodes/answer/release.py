@@ -70,8 +70,9 @@ def release(
     Raises ProviderError when the model gives nothing, AnswerInterruptedError when it fails after text has
     left; a model that fails while writing anew is replaced by `fallback` (the extractive provider). At most
     4 characters a token of the output limit leave; a longer answer ends with its last whole sentence. A
-    reply in another language than the question's is refused too, unless the provider only quotes. What
-    leaves is labelled from `first_label` on, in the order of use.
+    reply in another language than the question's is refused too, and one that cites no passage unless it
+    says that nothing was found; not of a provider that only quotes. What leaves is labelled from
+    `first_label` on, in the order of use.
     """
     course = _Course(prompt, emit, reset, stopped, screen or (lambda _: None), first_label)
     first = course.attempt(provider, prompt)
@@ -144,12 +145,20 @@ class _Course:
                 self.refusals.append(reason)
                 return _REFUSED
             if len(self.sent) + len(sentence) > limit and self.sent:
-                return _DONE
+                return self._unless_uncited(language)
             self._send(sentence)
         self.was_stopped = reply.was_stopped
         if not self.sent and not self.was_stopped:
             raise ProviderError("the model returned no text; try again with /retry")
-        return _DONE
+        return self._unless_uncited(language)
+
+    def _unless_uncited(self, language: Language | None) -> _Outcome:
+        """An answer that names no passage at all is no answer from them, whatever it says."""
+        is_sourced = bool(self.labels.order) or not self.prompt.passages or self.was_stopped
+        if language is None or is_sourced or _says_nothing_found(self.sent):
+            return _DONE
+        self.refusals.append("uncited")
+        return _REFUSED
 
     def _objection(self, sentence: str, language: Language | None) -> str | None:
         verdict = self.guard.check(sentence)
@@ -262,6 +271,19 @@ def _corrected(prompt: Prompt) -> Prompt:
     rules, *rest = prompt.messages
     corrected = Message(rules.role, f"{rules.content}\n\n{_CORRECTION[prompt.language]}")
     return replace(prompt, messages=[corrected, *rest])
+
+
+def _says_nothing_found(text: str) -> bool:
+    """Whether a short text says no more than that the sources do not answer."""
+    return is_unanswered(text) or (len(text) <= 200 and _NOTHING_FOUND.search(text) is not None)
+
+
+_NOTHING_FOUND = re.compile(
+    r"(?:没有?|未)(?:能)?(?:找到|提供|提到|提及|说明|写明|包含|相关|记载)|(?:无法|不能)(?:回答|确定|找到|提供)"
+    r"|\bnot (?:contain|say|mention|hold|provide|state|include|found|mentioned|stated|given|cover)"
+    r"|\b(?:no|nothing) (?:information|source|mention|answer|in|about)|\bcannot (?:answer|find|say|tell)",
+    re.IGNORECASE,
+)
 
 
 def is_other_language(sentence: str, language: Language) -> bool:

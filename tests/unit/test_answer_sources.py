@@ -65,4 +65,4 @@ def test_retelling_is_what_the_checks_need() -> None:
     from nodes.contracts import Message, Prompt
 
     told = Prompt("问", "zh", (), [Message("system", "规则\n摘要。")])
-    assert [piece.text for piece in Retelling().stream(told)] == ["摘要。"]
+    assert [piece.text for piece in Retelling().stream(told)] == ["摘要[C1]。"]

@@ -337,3 +337,38 @@ def test_usage_of_both_attempts_is_added() -> None:
     assert once is not None
     assert twice is not None
     assert twice["completion_tokens"] >= once["completion_tokens"]
+
+
+def test_an_answer_that_cites_nothing_is_written_anew_then_replaced() -> None:
+    reader = Reader()
+    told = run(ScriptedProvider(["补贴请咨询窗口。", "补贴请咨询窗口[C1]。"]), reader)
+    assert (told.text, told.degraded, told.refusals) == ("补贴请咨询窗口[C1]。", False, ("uncited",))
+    assert reader.events == ["补贴请咨询窗口。", None, "补贴请咨询窗口[C1]。"]
+    told = run(ScriptedProvider(["补贴请咨询窗口。不要着急。"]), Reader())
+    assert (told.degraded, told.refusals) == (True, ("uncited", "uncited"))
+    assert "[C1]" in told.text
+
+
+@pytest.mark.parametrize(
+    "text", ["资料中没有找到补贴的标准。", "The sources do not contain the amount.", "资料未提及补贴标准。"]
+)
+def test_that_nothing_was_found_needs_no_source(text: str) -> None:
+    asked = prompt(language="en" if text.isascii() else "zh")
+    told = run(ScriptedProvider([text]), Reader(), asked)
+    assert (told.text, told.degraded, told.refusals) == (text, False, ())
+
+
+def test_a_long_answer_does_not_pass_for_one_that_found_nothing() -> None:
+    told = run(ScriptedProvider(["资料中没有找到标准。" + "申请人可以到窗口咨询。" * 20]), Reader())
+    assert (told.degraded, told.refusals) == (True, ("uncited", "uncited"))
+
+
+def test_a_stopped_answer_need_not_have_come_to_its_source() -> None:
+    reader = Reader(stop_after=1)
+    told = run(ScriptedProvider(["补贴请咨询窗口。标准见资料[C1]。"]), reader)
+    assert (told.partial, told.text, told.refusals) == (True, "补贴请咨询窗口。", ())
+
+
+def test_an_answer_that_is_cut_at_the_limit_needs_its_source_too() -> None:
+    told = run(ScriptedProvider(["申请人可以到窗口咨询。" * 80]), Reader(), prompt(output=100))
+    assert (told.degraded, told.refusals) == (True, ("uncited", "uncited"))
