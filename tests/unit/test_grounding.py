@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from nodes.answer.figures import Amount, Date, figures
+from nodes.answer.figures import Amount, Date, Time, figures
 from nodes.answer.grounding import Grounding, SentenceBuffer, check_sentence, split_sentences
 from nodes.answer.numerals import english_value, han_value
 
@@ -332,3 +332,33 @@ def test_the_stream_waits_for_what_may_still_belong_to_a_sentence() -> None:
     assert buffer.feed("最") == ["补贴20%。[C1]"]
     assert buffer.flush() == ["最"]
     assert buffer.flush() == []
+
+
+# Found missing by mutation
+
+
+def test_months_that_share_a_year_are_two_dates() -> None:
+    assert figures("2023年10月至12月") == [Date(2023, 10), Date(2023, 12)]
+    assert figures("2023年3-5月") == [Date(2023, 3), Date(2023, 5)]
+
+
+def test_what_follows_a_magnitude_is_tens_or_a_number_of_its_own() -> None:
+    assert [(one.value, one.unit) for one in figures("1万2000元") if isinstance(one, Amount)] == [
+        (12000, "CNY")
+    ]
+    assert [(one.value, one.unit) for one in figures("3万5元") if isinstance(one, Amount)] == [(35000, "CNY")]
+
+
+def test_no_hour_is_later_than_midnight() -> None:
+    assert not any(isinstance(one, Time) for one in figures("25:30"))
+
+
+@pytest.mark.parametrize("text", ["三点", "三点十", "点五"])
+def test_decimals_are_digits(text: str) -> None:
+    assert han_value(text) is None
+
+
+def test_a_year_is_no_sum_and_a_day_no_article() -> None:
+    assert not passes("补贴为1999元。", evidence=["本市于1999年设立该补贴。"])
+    assert not passes("依据第7条办理。", evidence=["3月7日起受理。"])
+    assert passes("补贴于1999年设立。", evidence=["本市于1999年设立该补贴。"])
