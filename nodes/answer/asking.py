@@ -401,6 +401,7 @@ _YIELDS: dict[str, frozenset[str]] = {
 }
 # Kinds that a figure alone answers: a question answered by yes or no does not ask for one.
 _FIGURES = frozenset({"money", "number", "share", "term", "when"})
+_CLAUSE_END = re.compile(r"[，；,;]\s*(?=\S*?(?:多|几|什么|哪|谁|怎|如何|\bhow\b|\bwhat\b|\bwhen\b))")
 _YES_NO = _pattern(
     r"[吗么嘛]\s*[?？。]?$|能不能|是不是|是否|可不可以|算不算|要不要|有没有"
     r"|^(?:can|could|may|is|are|do|does|must|should|will)\b"
@@ -423,6 +424,11 @@ def asked_of(question: str) -> Asked:
 
 
 def _names(question: str) -> set[str]:
+    """A kind gives way to another within one clause only: 最多多少钱，期限多久 asks for both."""
+    return set().union(*map(_names_in, _CLAUSE_END.split(question)))
+
+
+def _names_in(question: str) -> set[str]:
     found = {name for name, aspect in _ASPECTS.items() if aspect.asked.search(question)}
     if _YES_NO.search(question):
         found -= _FIGURES
@@ -472,7 +478,8 @@ def _place(name: str, question: str) -> int:
 
 # Phrases that ask and name nothing. They go before words are told apart, which they would fuse with.
 _ASKING = _pattern(
-    r"(.{1,2})[不没]\1|多少(?:个?工作日|[天钱个次年月人元家种])?|几(?:个?工作日|个?月份?|[天年个次月人元家种岁号点])"
+    r"(?:能|可以?)(?:领取?|拿|补|贷|报销?|发|借|享受|申请)到?(?=多|几|什么|哪)|[一每]个?(?:月|年|天|次|季度|学期)(?=多少|几)"
+    r"|(.{1,2})[不没]\1|多少(?:个?工作日|[天钱个次年月人元家种])?|几(?:个?工作日|个?月份?|[天年个次月人元家种岁号点])"
     r"|[什甚]么(?:时候|样的?|情况|地方)?|啥(?:时候)?|怎么(?:办理?|样|回事)?|怎样|如何|咋|为[什何]么?|哪[些个里儿种位年天]"
     r"|是否|能否|可否|多[久长大高](?:时间)?|请问|最[长高多低少大小](?=能|可|多|是|几|$)|能用来?|用来|(?:能|才|可以)?(?:办|批|审)(?:好|完|成|下来)|干什么|需要|可以|应该|想要?了解|(?<=.)要(?=什么|多|几|提交|交|带|准备|哪)"
 )
@@ -553,6 +560,7 @@ _SAME = tuple(
     员工 职工
     公司 企业
     招 招用 吸纳
+    外国人 外籍 外籍人员 外籍人士
     应届生 毕业生
     饭店 餐馆 餐饮
     附件 文件

@@ -87,6 +87,8 @@ MIN_COVERED = 0.3
 MIN_COVERED_ALONE = 0.4
 # And for all that would be quoted: of the right kind, and about something else, it is no answer.
 MIN_SAID = 0.2
+# A word is the subject's main one from this share of its weight, and then a document must hold so much of it.
+MOSTLY, MIN_NAMED = 0.6, 0.4
 LONG_QUESTION = 8  # words of the subject, from which half of that is enough
 NEARLY_AS_CLOSE = 0.9
 _RUN_COUNTS, LONGEST_RUN = 0.05, 8
@@ -99,6 +101,9 @@ _BODY_COUNTS, _PLACE_COSTS = 0.8, 0.03
 def _answer(asked: Asked, units: Sequence[Unit], all_units: Sequence[Unit]) -> list[Unit]:
     documents = _documents(asked, units)
     if max((document.covered for document in documents), default=0.0) < _least(MIN_COVERED, asked):
+        return []
+    documents = [document for document in documents if document.names_it]
+    if not documents:
         return []
     closest = max(document.closeness for document in documents)
     near = [document for document in documents if document.closeness >= NEARLY_AS_CLOSE * closest]
@@ -162,6 +167,19 @@ class _Document:
         bodies = [self.held.shares(f"{unit.heading} {unit.whole}") for unit in self.units]
         best = [max(shares) for shares in zip(*bodies, strict=True)]
         return self.held.weighed([max(a, _BODY_COUNTS * b) for a, b in zip(title, best, strict=True)])
+
+    @cached_property
+    def names_it(self) -> bool:
+        """Whether it has the one word that makes up most of the subject, where there is such a word.
+
+        Of two words the heavier may be a wrong cut (想开 in 我想开一家餐馆), so it takes three.
+        """
+        weights = self.held.weights
+        main = max(range(len(weights)), key=weights.__getitem__)
+        if len(weights) < 3 or weights[main] < MOSTLY * sum(weights):
+            return True
+        texts = [self.units[0].title, *(f"{unit.heading} {unit.whole}" for unit in self.units)]
+        return max(self.held.shares(text)[main] for text in texts) >= MIN_NAMED
 
     @cached_property
     def closeness(self) -> float:

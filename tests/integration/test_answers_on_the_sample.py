@@ -106,6 +106,9 @@ CHINESE = [
     zh("逾期不变更营业执照会罚多少钱？", "1万元以上5万元以下", leads="罚款"),
     zh("办理食品经营许可收费吗？", "不收取费用"),
     zh("甲级民宿奖励多少钱？", "12万元", leads="12万元"),
+    zh("创业补贴能领多少", "8000元"),
+    zh("租房补贴一个月多少钱", "每月租房补贴2000元", never=("每季度",), leads="2000元"),
+    zh("创业担保贷款最高能贷多少，期限多久", "30万元", "最长3年"),
     # Who and on what conditions
     zh("谁可以申请一次性吸纳就业补贴？", "各类用人单位", leads="用人单位"),
     zh("申请创业场租补贴要什么条件？", "3年内", "不少于6个月", leads="登记注册之日起3年内"),
@@ -217,3 +220,9 @@ def test_the_answer_says_what_was_asked(
     assert [words for words in row.holds if words not in told.text] == [], told.text
     assert [words for words in row.never if words in told.text] == [], told.text
     assert row.leads in told.text.splitlines()[0].split("[C")[0], told.text
+
+
+@pytest.mark.parametrize("question", ["外国人工作许可怎么办理", "宠物饲养许可怎么办理"])
+def test_papers_about_another_licence_are_not_quoted(question: str, retriever: PermittedRetriever) -> None:
+    told = answered(question, "zh", retriever)
+    assert [words for words in ("食品", "广告", "货物") if words in told.text] == [], told.text

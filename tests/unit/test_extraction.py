@@ -309,3 +309,20 @@ def test_a_term_of_a_penalty_is_no_time_that_something_takes() -> None:
 def test_what_opens_a_further_question_is_no_subject() -> None:
     text = passage("## 标准\n一次性创业补贴的标准为每户8000元。", title="创业补贴办法")
     assert answer("另外创业补贴有哪些？", text) == "一次性创业补贴的标准为每户8000元[C1]。"
+
+
+def test_a_document_without_the_main_word_of_the_subject_is_about_something_else() -> None:
+    text = "## 怎么办理\n申请人在窗口工作时间提交许可申请书。" + "\n\n许可在工作时间内办理。" * 8
+    guide = passage(text, title="食品经营许可办理指南")
+    assert "申请书" in answer("食品经营许可怎么办理", guide)
+    assert "申请书" not in answer("外国人工作许可怎么办理", guide)
+
+
+def test_words_of_asking_are_no_subject_and_two_clauses_ask_for_two_kinds() -> None:
+    text = "个人贷款的最高额度为30万元。\n\n个人贷款期限最长3年。"
+    loan = passage(text, title="创业担保贷款办法")
+    assert asked_of("创业补贴能领多少").words == ("创业",)
+    assert asked_of("租房补贴一个月多少钱").words == ("租房",)
+    told = answer("创业担保贷款最高能贷多少，期限多久", loan)
+    assert "30万元" in told
+    assert "3年" in told
