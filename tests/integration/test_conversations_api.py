@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 import redis
-from door import Door, Script, endings, events_of, open_door, until
+from door import Door, Script, endings, events_of, open_door, read_until, until
 from sqlalchemy import text
 
 from checkpoint.conversations.config import StoreConfig
@@ -260,7 +260,8 @@ def test_many_dropped_connections_leave_the_database_usable(
     ):
         identity = create(door, externalId="t")["id"]
         for number in range(20):
-            door.send_raw(f"问{number}", f"drop-{number}").close()
+            with door.send_raw(f"问{number}", f"drop-{number}") as connection:
+                read_until(connection, "HTTP/1.1")  # taken, so that waiting for all of them means something
         door.wait_idle()
         for number in range(5):
             assert send(door, identity, f"问{number}")["status"] == "completed"
