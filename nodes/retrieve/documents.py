@@ -19,6 +19,7 @@ from nodes.retrieve.access import Access, DocumentAccess, Key
 
 SCHEMA_VERSION = 1
 BUSY_SECONDS = 30.0
+MOST_IDLE = 4  # connections kept for the next readers; each has pages of the file in memory
 # Part of every document's hash: a change of how text is cut re-indexes documents whose text stayed the same.
 CHUNKING = "sentences-1000-bytes/1"
 CHUNK_BYTES = 1000  # about 330 Chinese characters or 170 English words
@@ -406,7 +407,7 @@ class KnowledgeStore:
         if connection is None:
             return
         with self._lock:
-            if not self._closed:
+            if not self._closed and len(self._idle) < MOST_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()

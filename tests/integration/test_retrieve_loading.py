@@ -8,13 +8,14 @@ import stat
 import subprocess
 import sys
 import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from nodes.contracts import Caller, Company
+from nodes.retrieve.documents import MOST_IDLE, KnowledgeError, KnowledgeStore, Record, SourceSet
 from nodes.retrieve.documents import Document as StoredDocument
-from nodes.retrieve.documents import KnowledgeError, KnowledgeStore, Record, SourceSet
 from nodes.retrieve.facts import Directory, SqliteFactStore
 from nodes.retrieve.loading import load_folder
 
@@ -250,6 +251,18 @@ def test_progress_counts_every_file(store: KnowledgeStore, folder: Path) -> None
     assert [done for done, _, _ in seen] == list(range(1, 9))
     assert {total for _, total, _ in seen} == {8}
     assert "travel.txt" in {name for _, _, name in seen}
+
+
+def test_a_crowd_of_readers_leaves_few_connections_behind(store: KnowledgeStore) -> None:
+    with ExitStack() as crowd:
+        lent = [crowd.enter_context(store._reading()) for _ in range(3 * MOST_IDLE)]
+    closed = 0
+    for connection in lent:
+        try:
+            connection.execute("SELECT 1")
+        except sqlite3.ProgrammingError:
+            closed += 1
+    assert closed == 2 * MOST_IDLE
 
 
 def test_documents_take_the_knowledge_base_they_are_loaded_into(store: KnowledgeStore, folder: Path) -> None:
