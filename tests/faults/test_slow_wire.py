@@ -296,7 +296,9 @@ def test_a_lease_on_a_slow_line_is_never_told_anothers_answer(redis_url: str, wi
 
             def hold(tenant: str) -> list[str]:
                 told = []
-                for number in range(12):
+                for number in range(200):  # twelve, and on a busy machine more, until one comes through
+                    if number >= 12 and told:
+                        break
                     claim = Claim(f"{tenant}-{number}", tenant)
                     try:
                         with keeper.hold(tenant, f"{tenant}-{number}", claim=claim) as lease:
