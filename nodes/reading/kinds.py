@@ -172,10 +172,9 @@ def _asks_for_some_figure(said: Said) -> bool:
 
 def _only_ranks(said: Said) -> bool:
     """Whether nothing is said but who of all grew most: which figure is meant is asked back."""
-    rest = said.plain.replace(MASK, " ")
-    for words in (_PERIOD_WORDS, _EACH, _ANY_COMPANY, _EXTREME, _COMPARES, _FILLERS, _AMONG):
-        rest = words.sub("", rest)
-    return _names_no_figure(re.sub(r"[\W_]+", "", rest))
+    return _names_no_figure(
+        _without(said, _PERIOD_WORDS, _EACH, _ANY_COMPANY, _EXTREME, _COMPARES, _FILLERS, _AMONG)
+    )
 
 
 def _asks_for_figures(said: Said) -> bool:
@@ -205,8 +204,13 @@ def _is_short(text: str) -> bool:
 
 def _without_slots(said: Said) -> str:
     """What the text says besides companies, periods, filler and comparing words."""
+    return _without(said, _PERIOD_WORDS, _COMPARES, _FILLERS)
+
+
+def _without(said: Said, *patterns: re.Pattern[str]) -> str:
+    """The letters and digits that are left when names, and then each kind of words, are taken out."""
     rest = said.plain.replace(MASK, " ")
-    for words in (_PERIOD_WORDS, _COMPARES, _FILLERS):
+    for words in patterns:
         rest = words.sub("", rest)
     return re.sub(r"[\W_]+", "", rest)
 
