@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 class Studio:
-    """One dev server; `restart` kills it and starts another on the same data."""
+    """One dev server."""
 
     def __init__(self, home: Path, redis_url: str, log: Path) -> None:
         self._env = {**os.environ, "BUSINESS_ASSISTANT_HOME": str(home), "REDIS_URL": redis_url}
@@ -50,7 +50,7 @@ class Studio:
                 start_new_session=True,
             )
         until = time.monotonic() + START_SECONDS
-        while time.monotonic() < until:
+        while time.monotonic() < until and self.process.poll() is None:
             try:
                 if httpx.get(f"{self.url}/ok", timeout=2).is_success:
                     return
@@ -58,9 +58,15 @@ class Studio:
                 time.sleep(0.3)
         raise AssertionError(f"the dev server did not start: {self.log.read_text()[-3000:]}")
 
-    def stop(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+    def leave(self) -> None:
+        """Ctrl-C. The dev server writes its runs every ten seconds and at its end: killed, it repeats old ones."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(10)
 
     @contextmanager
     def client(self) -> Iterator[Any]:
@@ -75,7 +81,7 @@ class Studio:
 def studio(home: Path, redis_url: str, tmp_path: Path) -> Iterator[Studio]:
     running = Studio(home, redis_url, tmp_path / "dev.log")
     yield running
-    running.stop()
+    running.kill()
 
 
 def run(client: Any, thread: str, text: str, **more: Any) -> dict[str, Any]:
@@ -90,7 +96,7 @@ def test_every_road_of_a_turn_through_the_sdk(studio: Studio) -> None:
     with studio.client() as client:
         thread = client.threads.create()["thread_id"]
         walk_every_road(client, thread)
-    studio.stop()
+    studio.leave()
     studio.start()
     with studio.client() as client:
         state = run(client, thread, "那净利润呢")
