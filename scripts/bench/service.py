@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +130,7 @@ def cpu_of(door: Door, lanes: list[list[Question]], found: Found) -> float:
     return door.cpu() - before
 
 
-async def closed_loop(port: int, lanes: Sequence[Sequence[Question]]) -> list[Told]:
+async def closed_loop(port: int, lanes: Sequence[Iterable[Question]]) -> list[Told]:
     connections = Connections(port)
     try:
         return await take_lanes(connections, lanes)
@@ -155,13 +155,7 @@ def capacity_of(door: Door, seconds: float, found: Found) -> float:
             yield f"capacity-{place}-{number // 4}", MIXED[number % len(MIXED)]
             number += 1
 
-    async def all_lanes() -> list[Told]:
-        connections = Connections(door.port)
-        told = await take_lanes(connections, [lane(place) for place in range(8)])
-        connections.close()
-        return told
-
-    told = asyncio.run(all_lanes())
+    told = asyncio.run(closed_loop(door.port, [lane(place) for place in range(8)]))
     found.failed += failures(told)
     return len(told) / (time.perf_counter() - began)
 

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from scripts.bench import growth, retrieval, service, silent, soak, store
+from scripts.bench import crowds, growth, retrieval, service, silent, soak, store
 from scripts.bench.contestants import open_all
 from scripts.bench.report import report
 from scripts.bench.saver import Size, count_turn, run
@@ -81,6 +81,18 @@ def test_a_small_run_of_the_service_measures_every_figure() -> None:
     assert all(rounds[0].keys() == {"bare", "ours"} for rounds in found.latency.values())
     told = service.report(found)
     assert all(f"| processor, {kind} turns |" in told for kind in service.KINDS)
+
+
+def test_a_crowd_is_answered_whole_by_both_doors() -> None:
+    found = crowds.run([1, 3], seconds=0.5, rounds=1)
+    for size, rounds in found.items():
+        assert [each.keys() for each in rounds] == [{"bare", "ours"}]
+        told = [one for taken in rounds[0].values() for one in taken.told]
+        assert len(told) >= 2 * size
+        assert all(one.is_whole for one in told)
+    lines = crowds.report(found).splitlines()
+    assert sum(line.startswith(("| 1 | ours |", "| 3 | bare |")) for line in lines) == 2
+    assert all(line.endswith("| 0 |") for line in lines if "| ours |" in line or "| bare |" in line)
 
 
 def test_a_small_run_of_the_store_measures_every_figure() -> None:
