@@ -101,11 +101,8 @@ class ContractPlan:
         budget: PromptBudget,  # noqa: ARG002 - the contract's own counts
         summary: str | None = None,  # noqa: ARG002 - so do its own parts
     ) -> PromptPlan:
-        for used in (passages, ()):
-            plan, kept = self._with_parts(question, language, used, window)
-            if plan.tokens <= room_of(self.budget):
-                break
-        self.tokens = plan.tokens
+        plan, kept = self._with_parts(question, language, passages, window)
+        self.tokens = plan.tokens if plan.prompt.passages or not passages else 0  # nobody is asked
         self.omitted = [
             *_omitted_passages(passages, plan.prompt.passages),
             *_omitted_messages(plan.window),

@@ -126,8 +126,9 @@ def plan_prompt(
 ) -> PromptPlan:
     """The prompt and what the budget left of passages, window and summary.
 
-    Passages are dropped from the last, whole, but the first always stays and is shortened when it alone is
-    too long; turns of the window are dropped from the oldest, whole. No window and an empty one give the same
+    Passages are dropped from the last, whole. The first is shortened to whole sentences when it alone is too
+    long, and left out where not even one fits: half of a sentence may say another thing, and half of a figure
+    does. Turns of the window are dropped from the oldest, whole. No window and an empty one give the same
     bytes.
     """
     room = budget.total - budget.output - _cost(budget, RULES[language]) - _cost(budget, question)
@@ -192,19 +193,23 @@ def _passages_within(
     while len(used) > 1 and count(_evidence(used, language)) > room:
         used.pop()
     if used and count(_evidence(used, language)) > room:
-        used = [_shortened(used[0], room, language, count)]
+        shortened = _shortened(used[0], room, language, count)
+        used = [shortened] if shortened["text"].strip() else []
     return used
 
 
+_SENTENCE_END = re.compile(r"[。！？!?\n]|\.(?=\s|$)")
+
+
 def _shortened(passage: Passage, room: int, language: Language, count: Callable[[str], int]) -> Passage:
-    """The longest beginning of the passage, up to the end of a sentence where there is one, that fits."""
+    """As many whole sentences from its beginning as fit; without text where none does."""
     low, high = 0, len(passage["text"])
     while low < high:
         middle = (low + high + 1) // 2
         fits = count(_evidence([_cut(passage, middle)], language)) <= room
         low, high = (middle, high) if fits else (low, middle - 1)
-    end = max((passage["text"].rfind(mark, 0, low) + 1 for mark in "。！？\n."), default=0)
-    return _cut(passage, end or low)
+    ends = (found.end() for found in _SENTENCE_END.finditer(passage["text"]))
+    return _cut(passage, max((end for end in ends if end <= low), default=0))
 
 
 def _cut(passage: Passage, end: int) -> Passage:

@@ -224,6 +224,8 @@ class Answerer:
             budget=self.budget,
             summary=summary.text if summary else None,
         )
+        if not plan.prompt.passages:  # none fits the budget, and without evidence nobody is asked
+            return _say(Said("not_found", not_found(question, language)), door)
         released = release(
             self.provider,
             plan.prompt,

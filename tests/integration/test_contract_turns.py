@@ -456,6 +456,38 @@ def test_dropped_knowledge_is_named(assistant: Assistant) -> None:
     assert dropped[0]["sources"] == [item["source"] for item in BIG][-dropped[0]["count"] :]
 
 
+FIGURES = "一次性创业补贴为每户8,000元，带动就业补贴为每人1,300.50元。带动就业最多补贴20人。"
+
+
+def test_a_budget_cuts_no_sentence_and_no_figure_in_half(sender: Sender) -> None:
+    """Half of a figure is another figure, and it would be cited."""
+    item = {**KNEE, "title": "补贴标准", "content": FIGURES}
+    said = set()
+    for budget in range(500, 600, 3):
+        answer = sender.send(contract("一次性创业补贴是多少？", COMPLETE, budget=budget, knowledge=[item]))
+        quoted = [source["passage"] for source in answer["sources"]]
+        said.add((answer["meta"]["kind"], answer["answer"], *quoted))
+    kinds = {kind for kind, *_ in said}
+    assert kinds == {"not_found", "narrative"}
+    for kind, text, *_ in said:
+        assert ("每户8,000元" in text and "1,300.50元" in text) == (kind == "narrative")
+        assert ("8" in text) == (kind == "narrative")
+
+
+def test_without_room_for_evidence_no_model_is_asked(assistant: Assistant) -> None:
+    """It would answer from what it has learnt, with nothing to cite."""
+    message = "膝盖下坠感可能是什么原因？"
+    sender = scripted(assistant, "可能是半月板撕裂，应当马上手术。")
+    with pytest.raises(ContractError) as caught:
+        sender.read(contract(message, COMPLETE, budget=10))
+    least = int(caught.value.faults[0].detail.removeprefix("at least "))
+    answer = sender.send(contract(message, COMPLETE, history=HIS, budget=least, knowledge=[KNEE]))
+    assert sender.prompts == []
+    assert (answer["meta"]["kind"], answer["sources"]) == ("not_found", [])
+    assert answer["meta"]["tokens"] == {"budget": least, "prompt": 0}
+    assert parts(answer)["retrieved_knowledge"] == "over_token_budget"
+
+
 def test_a_budget_without_room_for_rules_and_question_is_a_fault(sender: Sender) -> None:
     message = "膝盖下坠感可能是什么原因？"
     with pytest.raises(ContractError) as caught:

@@ -69,7 +69,7 @@ def test_parts_go_one_by_one_from_the_last() -> None:
             if letter not in here
         }
         assert made.tokens <= room_of(plan.budget)
-        assert plan.tokens == made.tokens
+        assert plan.tokens == (made.tokens if made.prompt.passages else 0)
     assert list(dict.fromkeys(kept))[:5] == ["dwsyp", "dwsy", "dws", "dw", "d"]
 
 

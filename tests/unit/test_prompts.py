@@ -179,6 +179,25 @@ def test_later_passages_are_dropped_whole_and_the_first_is_shortened_at_a_senten
     assert made.prompt.passages[0]["passage_hash"] == "h"
 
 
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("每人补贴1,300.50元。", {0, 14}),  # never at the point within a figure
+        ("一次性补贴为每户8,000元，带动就业的另计", {0, 22}),
+        ("\n\n标准：每户8,000元", {0, 13}),
+        ("The rate is 1.5% a year. It holds until 2025.", {0, 24, 45}),
+        ("甲。乙！丙？丁", {0, 2, 4, 6, 7}),
+    ],
+)
+def test_a_first_passage_is_cut_after_a_whole_sentence_or_left_out(text: str, ends: set[int]) -> None:
+    kept = set()
+    for total in range(300, 700):
+        made = plan(total, [passage(text)])
+        kept.add(len(made.prompt.passages[0]["text"]) if made.prompt.passages else 0)
+        assert made.dropped_passages == 1 - len(made.prompt.passages)
+    assert kept == ends
+
+
 def test_another_tokenizer_may_count() -> None:
     counted: list[str] = []
 
