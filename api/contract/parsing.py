@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from api.contract.models import ContextContract, DialogueState
+from api.contract.models import MAX_INT, ContextContract, DialogueState
 from api.contract.states import Domain, StateRegistry
 from api.contract.versions import SPOKEN, Standing, Version, read_version, standing_of
 from api.strict_json import MAX_DEPTH, JsonFaultError, MalformedJsonError, read_object
@@ -210,10 +210,27 @@ def _rule(kind: str) -> str:
     return _RULES.get(kind, kind)
 
 
+_SENTENCES: Mapping[str, str] = {
+    "required": "must be there",
+    "unknown_field": "is not known under this version",
+    "string": "must be a string",
+    "integer": "must be an integer",
+    "number": "must be a finite number",
+    "list": "must be a list or null",
+    "object": "must be an object",
+    "minimum": "must be at least {ge}",
+    "maximum": "must be at most {le}",
+    "too_short": "must have at least {min_length} characters",
+    "too_long": "must have at most {max_length} characters",
+    "text_has_surrogate": "must not contain a lone surrogate",
+    "unknown_domain": "must name a known domain",
+}
+
+
 def _detail(fault: Any) -> str:
-    """The rule in words. Pydantic's sentences name bounds and types, never the value."""
-    message = str(fault["msg"])
-    return message[:1].lower() + message[1:]
+    """The rule in words: of bounds and types, never of the value or of how this service is made."""
+    sentence = _SENTENCES.get(_rule(fault["type"]))
+    return sentence.format(**{"le": MAX_INT, **fault.get("ctx", {})}) if sentence else str(fault["msg"])
 
 
 # Rules over several fields

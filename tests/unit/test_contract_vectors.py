@@ -1,6 +1,7 @@
 """The golden vectors: the same files that the Go side is held to."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from api.contract.domains import SHIPPED
 from api.contract.parsing import ContractError, MalformedError, UnsupportedVersionError, parse_contract
 
 FOLDER = Path(__file__).parents[1] / "contract" / "vectors"
+INSIDE = re.compile(r"[Ii]nput|instance|validat|[a-z][A-Z]|\[|\{")  # how the service is made
 VECTORS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 
 
@@ -48,7 +50,23 @@ def test_an_invalid_vector_breaks_exactly_these_rules(name: str) -> None:
         parse_contract(sent(VECTORS[name]), SHIPPED)
     found = sorted((fault.path, fault.rule) for fault in caught.value.faults)
     assert found == sorted((fault["path"], fault["rule"]) for fault in VECTORS[name]["expect"]["faults"])
-    assert all(fault.detail for fault in caught.value.faults)
+    for fault in caught.value.faults:
+        assert fault.detail
+        assert not INSIDE.search(fault.detail)
+
+
+def test_the_bound_that_is_passed_is_named() -> None:
+    told = {}
+    for name in ("invalid_age", "invalid_beyond_64_bit", "invalid_zero_budget", "invalid_long_id"):
+        with pytest.raises(ContractError) as caught:
+            parse_contract(sent(VECTORS[name]), SHIPPED)
+        told[name] = caught.value.faults[0].detail
+    assert told == {
+        "invalid_age": "must be at most 200",
+        "invalid_beyond_64_bit": f"must be at most {2**63 - 1}",
+        "invalid_zero_budget": "must be at least 1",
+        "invalid_long_id": "must have at most 512 characters",
+    }
 
 
 def test_reasons_of_their_own_have_errors_of_their_own() -> None:

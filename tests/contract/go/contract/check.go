@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,8 +28,14 @@ type Verdict struct {
 // OK tells whether the contract would be accepted.
 func (v Verdict) OK() bool { return len(v.Faults) == 0 }
 
+// A number of a pre-release has no zero before it.
+const preRelease = `(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)`
+
 var semver = regexp.MustCompile(`^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})` +
-	`(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$`)
+	`(?:-` + preRelease + `(?:\.` + preRelease + `)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?$`)
+
+// maxPath bounds the path of a fault, in characters.
+const maxPath = 200
 
 // Check judges a contract by the service's own rules, before it is sent.
 func Check(raw []byte) Verdict {
@@ -64,7 +71,7 @@ func judge(sent *object, domain string, isNewer bool) Verdict {
 	var ignored []string
 	for _, fault := range walk.faults {
 		if isNewer && (fault.Rule == "unknown_field" || fault.Rule == "unknown_slot") {
-			ignored = append(ignored, fault.Path)
+			ignored = append(ignored, shown(fault.Path))
 			continue
 		}
 		faults = append(faults, fault)
@@ -81,10 +88,27 @@ func judge(sent *object, domain string, isNewer bool) Verdict {
 }
 
 func verdict(domain string, faults []Fault) Verdict {
+	for at := range faults {
+		faults[at].Path = shown(faults[at].Path)
+	}
 	sort.Slice(faults, func(a, b int) bool {
 		return faults[a].Path+"\x00"+faults[a].Rule < faults[b].Path+"\x00"+faults[b].Rule
 	})
 	return Verdict{Domain: domain, Faults: faults}
+}
+
+// shown is a path as the service shows it: bounded, and without what no text can carry.
+func shown(path string) string {
+	runes := []rune(strings.NewReplacer("\x00", "?", string(loneSurrogate), "?").Replace(path))
+	if len(runes) > maxPath {
+		runes = runes[:maxPath]
+	}
+	return string(runes)
+}
+
+// isBlank counts as white space what the service counts: the separators U+001C to U+001F too.
+func isBlank(text string) bool {
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || '\x1c' <= r && r <= '\x1f' }) == ""
 }
 
 // Version and domain come before everything else.
@@ -111,7 +135,7 @@ func domainOf(sent *object) (string, []Fault) {
 	context, _ := sent.get("context").(*object)
 	state, _ := context.get("consultation_state").(*object)
 	name, _ := state.get("domain").(string)
-	if strings.TrimSpace(name) == "" {
+	if isBlank(name) {
 		return DefaultDomain, nil
 	}
 	if _, known := Domains[name]; !known {
@@ -124,12 +148,12 @@ func crossFaults(sent *object) []Fault {
 	context, meta := sent.get("context").(*object), sent.get("meta").(*object)
 	messages, _ := context.get("recent_messages").([]any)
 	var faults []Fault
-	if string(meta.get("included_message_count").(number)) != strconv.Itoa(len(messages)) {
+	if bigOf(string(meta.get("included_message_count").(number))).Cmp(big.NewInt(int64(len(messages)))) != 0 {
 		faults = append(faults, Fault{"meta.included_message_count", "count_mismatch"})
 	}
 	summary, _ := context.get("conversation_summary").(string)
-	hasVersion := string(meta.get("summary_version").(number)) != "0"
-	if (strings.TrimSpace(summary) != "") != hasVersion {
+	hasVersion := bigOf(string(meta.get("summary_version").(number))).Sign() != 0
+	if !isBlank(summary) != hasVersion {
 		faults = append(faults, Fault{"meta.summary_version", "summary_version"})
 	}
 	return faults
@@ -145,6 +169,13 @@ type walker struct {
 func (w *walker) say(path, rule string) { w.faults = append(w.faults, Fault{path, rule}) }
 
 func (w *walker) object(path string, sent *object, kind reflect.Type) {
+	for _, key := range sent.keys {
+		if strings.ContainsRune(key, loneSurrogate) {
+			w.say(path, "text_has_surrogate")
+			return
+		}
+	}
+	before := len(w.faults)
 	if kind == w.state {
 		renamed, isFine := sent.renamed(Aliases[w.domain])
 		if !isFine {
@@ -162,15 +193,14 @@ func (w *walker) object(path string, sent *object, kind reflect.Type) {
 		known[field.name] = true
 		w.field(join(path, field.name), sent, field)
 	}
+	isSound := len(w.faults) == before // only then are the other fields of an open object judged
 	for _, key := range sent.keys {
 		if known[key] {
 			continue
 		}
-		if strings.ContainsRune(key, loneSurrogate) {
-			w.say(path, "text_has_surrogate")
-		} else if !isOpen {
+		if !isOpen {
 			w.say(join(path, key), "unknown_field")
-		} else if rule := extraFault(key, sent.values[key]); rule != "" {
+		} else if rule := extraFault(key, sent.values[key]); rule != "" && isSound {
 			w.say(join(path, key), rule)
 		}
 	}
@@ -202,7 +232,7 @@ func (w *walker) field(path string, sent *object, field field) {
 }
 
 func (w *walker) domainField(path string, value any) {
-	if text, isText := value.(string); !isText || (strings.TrimSpace(text) != "" && text != w.domain) {
+	if text, isText := value.(string); !isText || (!isBlank(text) && text != w.domain) {
 		w.say(path, "unknown_domain")
 	}
 }
@@ -287,6 +317,10 @@ func extraFault(name string, value any) string {
 			}
 		case []any, *object:
 			return "profile_value"
+		case number:
+			if strings.ContainsAny(string(found), ".eE") && !found.isFinite() {
+				return "profile_value"
+			}
 		}
 	}
 	return soundFault(name)
@@ -301,10 +335,9 @@ func textFault(value any, field field) string {
 		return "text_has_surrogate"
 	}
 	length := utf8.RuneCountInString(text)
-	isBlank := strings.TrimSpace(text) == ""
 	if field.has("question") {
 		switch {
-		case isBlank:
+		case isBlank(text):
 			return "text_empty"
 		case length > MaxMessageCharacters:
 			return "text_too_long"
@@ -318,7 +351,7 @@ func textFault(value any, field field) string {
 		return "too_short"
 	case length > field.bound("maxlen", 1<<31-1):
 		return "too_long"
-	case field.has("not_blank") && isBlank:
+	case field.has("not_blank") && isBlank(text):
 		return "not_blank"
 	}
 	return ""

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"regexp"
@@ -16,6 +17,11 @@ import (
 
 // loneSurrogate stands for half a character, which no Go string can hold.
 const loneSurrogate = '\ufdd0'
+
+// maxDigits bounds integers, as the service's JSON reader does.
+const maxDigits = 4300
+
+var errDigits = errors.New("an integer has too many digits")
 
 type number string
 
@@ -133,6 +139,9 @@ func readValue(decoder *json.Decoder) (any, error) {
 		}
 		return readList(decoder)
 	case json.Number:
+		if digits := strings.TrimPrefix(string(found), "-"); len(digits) > maxDigits && !strings.ContainsAny(digits, ".eE") {
+			return nil, errDigits
+		}
 		return number(found), nil
 	}
 	return token, nil
@@ -174,12 +183,17 @@ func readList(decoder *json.Decoder) (any, error) {
 	return found, err
 }
 
-var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)`)
+var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|u[fF][dD][dD]0|.)`)
 
-// markSurrogates replaces escapes of half characters; whole pairs and other escapes stay.
+// markSurrogates replaces escapes of half characters; whole pairs and other escapes stay. The character that
+// marks them gives way to its neighbour where it is sent itself: both mean nothing.
 func markSurrogates(raw string) string {
+	raw = strings.ReplaceAll(raw, string(loneSurrogate), "\ufdd1")
 	return escapes.ReplaceAllStringFunc(raw, func(escape string) string {
-		if len(escape) == 6 {
+		switch {
+		case strings.EqualFold(escape, `\ufdd0`):
+			return `\ufdd1`
+		case len(escape) == 6:
 			return `\ufdd0`
 		}
 		return escape
