@@ -17,6 +17,7 @@ from nodes.answer.numerals import (
     MAGNITUDE_EN,
     MAGNITUDE_ZH,
     MONEY,
+    SHORT_ENGLISH,
     UNIT,
     english_value,
     han_value,
@@ -130,13 +131,40 @@ _SENTENCE_END = re.compile(r"[。!?\n]")
 
 
 def _scan(text: str) -> "_Scan":
-    return _Scan(_without_list_numbers(_NO_NUMBER.sub(" ", normalised(text))))
+    return _Scan(_without_list_numbers(_with_halves(_NO_NUMBER.sub(" ", normalised(text)))))
 
 
 # Words with a numeral in them that count nothing.
 _NO_NUMBER = re.compile(
-    "十分(?![之钟])|[千万]万不|万一|[统唯]一|(?<!分)之一|同一|单一|百姓|一(?:般|律|旦|些|定|直|并|起|致|下|样|同|经|体|站式|网通)"
+    "(?<![一二三四五六七八九])十分(?![之钟])|[千万]万不|万一|[统唯]一|(?<!分)之一|同一|单一|百姓|一(?:般|律|旦|些|定|直|并|起|致|下|样|同|经|体|站式|网通)"
 )
+
+
+def _with_halves(text: str) -> str:
+    """`text` with halves said beside a number as decimals: 两年半, two and a half, half a million."""
+    for pattern in _HALVES_ZH:
+        text = pattern.sub(_decimal_zh, text)
+    return _AND_A_HALF.sub(_decimal_en, _HALF_OF.sub("0.5 ", text))
+
+
+_COUNTED = rf"(?<![几数多余第\d.,])(?P<n>{HAN}{{1,{LONGEST}}}|\d{{1,3}})"
+# 半 before these begins another word, or is half of what follows (两个半天).
+_HALVES_ZH = (
+    re.compile(rf"{_COUNTED}(?P<u>个)半(?![年天场数价成])"),
+    re.compile(rf"{_COUNTED}(?P<u>个?小时|年|天|周|倍|岁)半(?![年天场数价径导岛途程成载])"),
+)
+_HALF_OF = re.compile(rf"\bhalf[ -]an?[ -](?={MAGNITUDE_EN}|{UNIT})", re.IGNORECASE)
+_AND_A_HALF = re.compile(rf"\b(?P<n>\d{{1,3}}|{SHORT_ENGLISH})[ ]and[ ]a[ ]half(?=[ ])", re.IGNORECASE)
+
+
+def _decimal_zh(match: re.Match[str]) -> str:
+    half = ".5" if match["n"].isdigit() else "点五"
+    return match["n"] + half + match["u"]
+
+
+def _decimal_en(match: re.Match[str]) -> str:
+    value = Fraction(match["n"]) if match["n"].isdigit() else english_value(match["n"])
+    return match.group() if value is None else f"{value}.5"
 
 
 def _without_list_numbers(text: str) -> str:
@@ -231,12 +259,19 @@ def _two_months(match: re.Match[str]) -> list[Figure]:
 
 
 def _clock(match: re.Match[str]) -> list[Figure]:
-    hour, minute = int(match["h"]), match["m"]
-    late = (match["part"] or "") in ("下午", "晚上", "傍晚") or (match["ap"] or "").lower().startswith("p")
-    minutes = 30 if minute == "半" else int(minute or 0)
-    if hour > 24 or minutes > 59:
+    hour = _number(match["h"])
+    minutes = 30 if match["m"] == "半" else _number(match["m"]) or 0
+    if hour is None or hour > 24 or minutes > 59:
         return []
-    return [Time((hour + 12 if late and hour < 12 else hour) * 60 + minutes)]
+    return [Time(_hour(hour, match["part"] or "", (match["ap"] or "")[:1].lower()) * 60 + minutes)]
+
+
+def _hour(hour: int, part: str, half: str) -> int:
+    """0 to 24. Twelve at night is where the day begins (12 am, 凌晨12点) or ends (晚上12点)."""
+    if hour == 12:
+        return {"a": 0, "凌晨": 0, "晚上": 24}.get(half or part, 12)
+    is_late = half == "p" or part in ("下午", "晚上", "傍晚")
+    return hour + 12 if is_late and hour < 12 else hour
 
 
 def _ordinal(match: re.Match[str]) -> list[Figure]:
@@ -328,9 +363,11 @@ def _han_amount(match: re.Match[str]) -> list[Figure]:
     """A Chinese numeral with a unit. Characters before it that make it unreadable belong to another word."""
     words = match["n"][-LONGEST:]
     at = next((at for at in range(len(words)) if han_value(words[at:]) is not None), None)
-    if at is None or (match["unit"] is None and not _is_large(words[at:])):
+    magnitude = match["mag"] or ""
+    if at is None or (match["unit"] is None and not magnitude and not _is_large(words[at:])):
         return []
-    value, (unit, factor) = han_value(words[at:]) or Fraction(0), unit_of(match["unit"])
+    value = (han_value(words[at:]) or Fraction(0)) * magnitude_value(magnitude)
+    unit, factor = unit_of(match["unit"])
     is_weak = words[at:] == "一" or (unit in _TALLIES and value <= 10)
     start = match.end("n") - len(words) + at
     return [Amount(value * factor, unit, is_weak, noun=_noun(match), start=start, end=match.end())]
@@ -369,7 +406,9 @@ _Y = rf"(?<!\d)(?P<y>{_YEAR})"
 _Y_MAYBE = rf"(?:,?[ ](?:of[ ])?(?:FY)?(?P<y>{_YEAR})(?!\d))?"
 _NOT_SAID = r"\b\B"  # matches nowhere: a group that another form of the same thing has
 _NTH = "(?:st|nd|rd|th)"
-_DAY_PART = "(?P<part>上午|下午|晚上|傍晚|中午|早上)"
+_DAY_PART = "(?P<part>上午|下午|晚上|傍晚|中午|早上|凌晨)"
+_HAN_HOUR = "[零一二两三四五六七八九十]{1,3}"
+_MINUTE = rf"(?:(?P<m>\d{{1,2}}|半|{_HAN_DAY}(?=分))分?)"
 _AM_PM = r"(?P<ap>[ap]\.?m\b\.?)"
 _SHARE = rf"(?:{HAN}+|{_NUMBER})"
 
@@ -410,12 +449,17 @@ _TIMES: tuple[tuple[str, Reader], ...] = (
     (rf"{_DAY_PART}?{_S}(?<!\d)(?P<h>\d{{1,2}}):(?P<m>\d{{2}})(?!\d)(?::\d{{2}})?{_S}{_AM_PM}?", _clock),
     (rf"(?P<part>{_NOT_SAID})?(?<!\d)(?P<h>\d{{1,2}})(?P<m>{_NOT_SAID})?[ ]?{_AM_PM}", _clock),
     (
-        rf"{_DAY_PART}{_S}(?P<h>\d{{1,2}}){_S}[点时](?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>{_NOT_SAID})?",
+        rf"{_DAY_PART}{_S}(?P<h>\d{{1,2}}|{_HAN_HOUR}){_S}[点时]{_MINUTE}?整?(?P<ap>{_NOT_SAID})?",
         _clock,
     ),
     (
-        rf"(?P<part>{_NOT_SAID})?(?<!\d)(?P<h>\d{{1,2}}){_S}(?:时|点(?=\d|半|整|钟))"
-        rf"(?:(?P<m>\d{{1,2}}|半)分?)?整?(?P<ap>{_NOT_SAID})?",
+        rf"(?P<part>{_NOT_SAID})?(?<!\d)(?P<h>\d{{1,2}}){_S}(?:时|点(?=\d|半|整|钟)){_MINUTE}?整?"
+        rf"(?P<ap>{_NOT_SAID})?",
+        _clock,
+    ),
+    (
+        rf"(?P<part>{_NOT_SAID})?(?<!{HAN})(?P<h>{_HAN_HOUR})点(?=半|整|钟|{_HAN_DAY}分){_MINUTE}?整?"
+        rf"(?P<ap>{_NOT_SAID})?",
         _clock,
     ),
 )
@@ -453,12 +497,15 @@ _ORDINALS: tuple[tuple[str, Reader], ...] = (
 _CODES: tuple[tuple[str, Reader], ...] = (
     # Letters with digits in them; a number after a currency is none.
     (
-        rf"(?<![A-Za-z0-9])(?!{_CURRENCY}[ ]?\d)[A-Za-z][A-Za-z_]*[-/_]?\d[A-Za-z0-9]*"
+        rf"(?<![A-Za-z0-9])(?!{_CURRENCY}[ ]?\d|(?<=\d )k?m[23]\b)[A-Za-z][A-Za-z_]*[-/_]?\d[A-Za-z0-9]*"
         r"(?:[-./_][A-Za-z0-9]+)*",
         _code,
     ),
     (r"(?<![\w.])v?\d+(?:\.\d+){2,}(?!\d)|(?<![\d:])\d+:\d+(?![\d:])", _code),
-    (rf"[几数]{_S}?[十百千万亿]+(?:{UNIT})?|[十百千万亿]+几(?:{UNIT})?", _code),
+    (
+        rf"[几数]{_S}?[十百千万亿]+(?:{UNIT})?|[十百千万亿]+几(?:{UNIT})?|[上近逾超过][万亿]+(?:{UNIT})?",
+        _code,
+    ),
 )
 _AMOUNT = (
     rf"(?:(?P<cur>(?<![A-Za-z]){_CURRENCY}){_S})?(?P<sign>(?<![A-Za-z\d%)\]年月日号元万亿{_TAKEN}])-)?"
@@ -468,7 +515,7 @@ _AMOUNT = (
 )
 _AMOUNTS: tuple[tuple[str, Reader], ...] = (
     (_AMOUNT, _amount),
-    (rf"(?P<n>{HAN}+){_MORE}(?P<unit>{UNIT})?", _han_amount),
+    (rf"(?P<n>{HAN}+){_MORE}(?P<mag>(?<=[多余])[万亿]+)?(?P<unit>{UNIT})?", _han_amount),
     (rf"(?P<n>{ENGLISH})(?:[ -](?P<unit>{UNIT}))?", _english_amount),
 )
 _ADDRESSES: tuple[tuple[str, Reader], ...] = (

@@ -116,6 +116,7 @@ _WORD = "(?:{})".format(
     "|".join(sorted((*_WORDS, "hundred", "thousand", "million", "billion"), key=len, reverse=True))
 )
 ENGLISH = rf"\b{_WORD}(?:(?:[ ]and[ ]|[ -]){_WORD})*\b"
+SHORT_ENGLISH = rf"\b{_WORD}(?:-{_WORD})?\b"
 
 _TRADITIONAL = str.maketrans(
     "萬億個條號圓項兩歲噸畝貳叄陸點幾數間張門場筆級屆處檔輪戶類種頁層棟臺輛編節",
@@ -164,10 +165,14 @@ def han_value(text: str) -> Fraction | None:
 
 
 def _with_decimals(whole: Fraction | None, decimals: str) -> Fraction | None:
-    if whole is None or not decimals or not all(character in _HAN_DIGITS for character in decimals):
+    """Digits, and after them a magnitude that is 万 or 亿 in the end: 三点五万, 三点五千万."""
+    digits = decimals.rstrip("十百千万亿")
+    magnitude = decimals[len(digits) :]
+    is_number = bool(digits) and all(character in _HAN_DIGITS for character in digits)
+    if whole is None or not is_number or magnitude[-1:] not in ("", "万", "亿"):
         return None
-    digits = "".join(str(_HAN_DIGITS[character]) for character in decimals)
-    return whole + Fraction(int(digits), 10 ** len(digits))
+    places = "".join(str(_HAN_DIGITS[character]) for character in digits)
+    return (whole + Fraction(int(places), 10 ** len(places))) * magnitude_value(magnitude)
 
 
 def _grouped(text: str) -> Fraction | None:
