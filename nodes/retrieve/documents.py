@@ -279,11 +279,18 @@ class KnowledgeStore:
         return {record.key: record.access for record in found if record.key in wanted}
 
     def text_of(self, document_id: str, version: str) -> str | None:
+        return self.texts_of([(document_id, version)]).get((document_id, version))
+
+    def texts_of(self, keys: Collection[Key]) -> dict[Key, str]:
+        """The whole text of each of these versions that is stored."""
         with self._reading() as connection:
-            row = connection.execute(
-                "SELECT text FROM documents WHERE document_id = ? AND version = ?", (document_id, version)
-            ).fetchone()
-            return None if row is None else str(row["text"])
+            rows = connection.execute(
+                "SELECT document_id, version, text FROM json_each(?) AS wanted JOIN documents"
+                " ON document_id = json_extract(wanted.value, '$[0]')"
+                " AND version = json_extract(wanted.value, '$[1]')",
+                (json.dumps(list(keys)),),
+            )
+            return {(row["document_id"], row["version"]): row["text"] for row in rows}
 
     def chunks_of(self, document_id: str, version: str) -> list[Chunk]:
         with self._reading() as connection:

@@ -41,11 +41,11 @@ def link(
     visible = {
         record.key: record for record in records if record.key in current and may_see(caller, record.access)
     }
-    texts = {key: store.text_of(*key) or "" for key in visible}
+    texts = store.texts_of(visible)
     passages = []
     for rank, candidate in enumerate(candidates):
         key = (str(candidate.metadata.get("document_id", "")), str(candidate.metadata.get("version", "")))
-        if key in visible and (place := _place_of(candidate, texts[key])) is not None:
+        if key in texts and (place := _place_of(candidate, texts[key])) is not None:
             passages.append(_passage(visible[key], texts[key], place, _score_of(candidate, rank)))
     return passages
 
@@ -60,17 +60,17 @@ def rerank(
     """
     now = {record.key: record for record in store.records({passage["document_id"] for passage in passages})}
     current = current_keys(now.values(), filters["on_date"])
+    texts = store.texts_of([key for key in current if may_see(caller, now[key].access)])
     kept: list[Passage] = []
     taken: Counter[str] = Counter()
     places: set[tuple[str, int, int]] = set()
     for passage in passages:
-        document_id, version = passage["document_id"], passage["version"]
-        record = now.get((document_id, version))
-        if record is None or record.key not in current or not may_see(caller, record.access):
-            continue
-        stored = (store.text_of(document_id, version) or "")[passage["start"] : passage["end"]]
+        document_id, span = passage["document_id"], slice(passage["start"], passage["end"])
+        stored = texts.get((document_id, passage["version"]), "")[span]
         place = (document_id, passage["start"], passage["end"])
-        if stored != passage["text"] or place in places or taken[document_id] >= PASSAGES_PER_DOCUMENT:
+        if not stored or stored != passage["text"]:
+            continue
+        if place in places or taken[document_id] >= PASSAGES_PER_DOCUMENT:
             continue
         places.add(place)
         taken[document_id] += 1

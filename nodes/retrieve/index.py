@@ -5,7 +5,7 @@ It only proposes candidates. What a caller may be shown is decided in `exits`.
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
@@ -49,6 +49,19 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Sought:
+    """A word of a question as it is looked for in chunks: what it weighs, and what may stand for it.
+
+    `pairs`: the weights of its neighbouring characters, which count where the whole word does not stand.
+    """
+
+    word: str
+    weight: float
+    same: Sequence[str]
+    pairs: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Hit:
     """A chunk that answers to a question: its position in the snapshot, and its BM25 score."""
 
@@ -67,7 +80,8 @@ class LexicalIndex:
         self._bodies = [
             wording.fold(f"{snapshot.records[record].title}\n{text}") for record, _, text in snapshot.chunks
         ]
-        terms = [wording.terms(body) for body in self._bodies]
+        shared: dict[str, str] = {}  # one object for each term, not one for each place where it stands
+        terms = [[shared.setdefault(one, one) for one in wording.terms(body)] for body in self._bodies]
         self._terms = [frozenset(one) for one in terms]
         self._holding = Counter(term for one in self._terms for term in one)
         self._bm25 = bm25s.BM25(method="lucene")
@@ -104,20 +118,25 @@ class LexicalIndex:
         of_document: dict[int, list[int]] = {}
         for hit in hits:
             of_document.setdefault(self.snapshot.chunks[hit.position][0], []).append(hit.position)
-        found = {record for record, places in of_document.items() if self.coverage(asked, places).is_enough}
+        sought = [self._sought(word) for word in asked]
+        found = {record for record, places in of_document.items() if self.coverage(sought, places).is_enough}
         return [hit for hit in hits if self.snapshot.chunks[hit.position][0] in found]
 
-    def coverage(self, asked: Sequence[str], positions: Sequence[int]) -> Coverage:
+    def _sought(self, word: str) -> Sought:
+        weights = {pair: self._weight(pair) for pair in pairs(word)}
+        return Sought(word, self._weight(word), [word, *same_as(word)], weights)
+
+    def coverage(self, sought: Sequence[Sought], positions: Sequence[int]) -> Coverage:
         """What these chunks together, with their titles, hold of what a question asks about.
 
         Each content word weighs as much as it is rare in the whole index; one that stands nowhere weighs as
         one that stands once. It is held when it, or another word for the same, stands in a chunk; a longer
         Chinese word that is not held counts by its character pairs, again by their rarity.
         """
-        weights = [self._weight(word) for word in asked]
-        shares = [max(self._share_held(word, position) for position in positions) for word in asked]
-        held = sum(weight * share for weight, share in zip(weights, shares, strict=True))
-        return Coverage(held, sum(weights), self._weight(""))
+        held = sum(
+            word.weight * max(self._share_held(word, position) for position in positions) for word in sought
+        )
+        return Coverage(held, sum(word.weight for word in sought), self._weight(""))
 
     def _score(self, folded: str, asked: Sequence[str]) -> Any:
         """BM25 of the question in every chunk; a rare word counts by its best equivalent too."""
@@ -137,12 +156,11 @@ class LexicalIndex:
         holding = max(self._holding[term], 1)
         return log(1 + (len(self._terms) - holding + 0.5) / (holding + 0.5))
 
-    def _share_held(self, word: str, position: int) -> float:
-        if any(self._holds(position, other) for other in (word, *same_as(word))):
+    def _share_held(self, word: Sought, position: int) -> float:
+        if any(self._holds(position, other) for other in word.same):
             return 1.0
-        parts = {pair: self._weight(pair) for pair in pairs(word)}
-        held = sum(weight for pair, weight in parts.items() if pair in self._terms[position])
-        return held / sum(parts.values()) if parts else 0.0
+        held = sum(weight for pair, weight in word.pairs.items() if pair in self._terms[position])
+        return held / sum(word.pairs.values()) if word.pairs else 0.0
 
     def _holds(self, position: int, word: str) -> bool:
         return word in self._terms[position] or (is_chinese(word) and word in self._bodies[position])
