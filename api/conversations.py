@@ -526,10 +526,10 @@ def delete_conversation(parts: ConversationParts, caller: Caller, conversation_i
     hide = partial(parts.store.delete, owner, conversation_id)
     try:
         held = parts.store.get(owner, conversation_id)
-    except ConversationNotFoundError:
-        receipt = hide()  # deleted before, or never there
-    else:
         parts.store.rehearse_delete(owner, conversation_id)
+    except ConversationNotFoundError:
+        receipt = hide()  # deleted before, be it a moment ago, or never there
+    else:
         receipt = _erase_and(parts, parts.thread_of(caller, held), hide)
     return DeletionReceipt(
         receipt_id=str(receipt.receipt_id),

@@ -173,10 +173,14 @@ class Ledger:
         if not self.store.unanswered(held.id):
             return 0
         thread_id = self.thread_of(caller, held.external_id)
-        if self.keeper.is_held(thread_id):
+
+        def is_idle() -> bool:
+            return not self.keeper.is_held(thread_id)
+
+        if not is_idle():
             return 0
         try:
-            return repair(self.store, held, thread_id, self.ended)
+            return repair(self.store, held, thread_id, self.ended, is_idle=is_idle)
         except TAKES_NO_WRITES as error:
             log.warning("repair_postponed", conversation_id=str(held.id), error=type(error).__name__)
             return 0

@@ -261,8 +261,12 @@ def _upsert(connection: Connection) -> Insert:
 def forget_thread(
     connection: Connection, thread_id: str, until: str, request_ids: Select[tuple[str | None]]
 ) -> int:
-    """Delete the records of a thread received up to `until`, and those that the query names. -> how many."""
+    """Delete a thread's records received up to `until`, and those that the query names. -> how many.
+
+    A fork has copies of the rows of another thread, whose records are not its own.
+    """
     keep_purges_out(connection)  # an archiving transaction waits for this one, or this one for it
-    of_thread = (LISTED.thread_id == storable(thread_id)) & (LISTED.received_at <= until)
-    gone = delete(request_archive).where(or_(of_thread, LISTED.request_id.in_(request_ids)))
+    of_thread = LISTED.thread_id == storable(thread_id)
+    is_named = LISTED.request_id.in_(request_ids)
+    gone = delete(request_archive).where(of_thread, or_(LISTED.received_at <= until, is_named))
     return connection.execute(gone).rowcount

@@ -47,6 +47,7 @@ FAULTS: Mapping[str, Remedy] = {
     "42P01": (StoreRevisionError, "a table is missing", "Run this release's migrations: start it once"),
     "42703": (StoreRevisionError, "a column is missing", "Run this release's migrations: start it once"),
 }
+MISSING = ("no such table", "no such column", "has no column named")  # SQLite has no name for these
 UNREACHABLE = ("it cannot be reached", "Check that it runs and that DATABASE_URL names it")
 IMMEDIATE = "business_assistant_writes"
 
@@ -245,7 +246,7 @@ def translate(fault: faults.DBAPIError, doing: str) -> StoreUnavailable | None:
         if name[:length] in FAULTS:
             kind, problem, remedy = FAULTS[name[:length]]
             return kind(doing, problem, remedy)
-    if "no such table" in str(fault.orig) or "no such column" in str(fault.orig):
+    if any(said in str(fault.orig) for said in MISSING):
         kind, problem, remedy = FAULTS["42P01"]
         return kind(doing, problem, remedy)
     is_lost = fault.connection_invalidated or name[:2] in ("08", "57", "58", "XX")

@@ -33,11 +33,13 @@ def repair(
     ended_of: EndedOf,
     *,
     running: str | None = None,
+    is_idle: Callable[[], bool] = lambda: True,
 ) -> int:
     """Give every unanswered question its answer or its mark. -> how many were mended.
 
-    Call it only while no other request than `running` can be at work on the thread. A conversation deleted
-    meanwhile needs no repair. Errors of `ended_of` propagate: then nothing is known, so nothing is marked.
+    Call it only while no other request than `running` can be at work on the thread, or with `is_idle`, which
+    says whether none is: one that begins meanwhile is left alone. A conversation deleted meanwhile needs no
+    repair. Errors of `ended_of` propagate: then nothing is known, so nothing is marked.
     """
     mended = 0
     for question in store.unanswered(conversation.id):
@@ -45,7 +47,7 @@ def repair(
         if request_id is None or request_id == running:
             continue
         try:
-            settle(store, conversation, request_id, ended_of(thread_id, request_id))
+            settle(store, conversation, request_id, ended_of(thread_id, request_id), is_over=is_idle)
         except ConversationNotFoundError:
             return mended
         mended += 1
@@ -53,12 +55,17 @@ def repair(
 
 
 def settle(
-    store: ConversationStore, conversation: Conversation, request_id: str, ended: Ended | None
+    store: ConversationStore,
+    conversation: Conversation,
+    request_id: str,
+    ended: Ended | None,
+    *,
+    is_over: Callable[[], bool] = lambda: True,
 ) -> StoredMessage | None:
     """Write down how a request ended. -> its answer, whole or interrupted; None: the question is marked."""
     owner, identity = conversation.owner, conversation.id
     if ended is None or ended.status in ("failed", "incomplete"):
-        store.mark_failed(owner, identity, request_id)
+        store.mark_failed(owner, identity, request_id, is_over=is_over)
         return None
     # The text of an answer can be gone while its record is not: it is then left out, never made up.
     return store.save_reply(owner, identity, request_id, ended.reply or Reply("", status="PARTIAL"))

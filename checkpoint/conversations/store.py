@@ -1,12 +1,12 @@
 """Conversations and messages in SQL: every read and write names its owner, and is one transaction."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, func, insert, select, tuple_, update
+from sqlalchemy import Select, delete, func, insert, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from checkpoint.conversations import saving, statements
@@ -217,11 +217,21 @@ class ConversationStore:
             saving.hold(connection, owner, conversation_id, stamp.at)
             return saving.save_reply(connection, conversation_id, request_id, reply, stamp)
 
-    def mark_failed(self, owner: Owner, conversation_id: UUID, request_id: str) -> bool:
-        """Mark the question of a request that failed. False when it has an answer."""
+    def mark_failed(
+        self,
+        owner: Owner,
+        conversation_id: UUID,
+        request_id: str,
+        *,
+        is_over: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Mark the question of a request that failed. False when it has an answer, or is not over after all.
+
+        `is_over` is asked while no question can be saved in the conversation.
+        """
         with self.database.write("marking a question") as connection:
             saving.hold(connection, owner, conversation_id, self.now())
-            return saving.mark_failed(connection, conversation_id, request_id)
+            return is_over() and saving.mark_failed(connection, conversation_id, request_id)
 
     def unanswered(self, conversation_id: UUID) -> list[StoredMessage]:
         """Questions that wait for their answer or for a repair, oldest first."""
@@ -255,14 +265,18 @@ class ConversationStore:
         )
 
     def rehearse_delete(self, owner: Owner, conversation_id: UUID) -> None:
-        """Raise what `delete` would raise now, and change nothing.
+        """Raise what `delete` would raise now, and change nothing but the time of the last change.
 
-        For what is done outside before the row is hidden, which nothing could bring back.
+        For what is done outside before the row is hidden, which nothing could bring back. All is done and
+        taken back in one transaction that is committed: only then does SQLite find the disk full.
         """
-        with suppress(_RehearsedError), self.database.write("deleting a conversation") as connection:
+        with self.database.write("deleting a conversation") as connection:
+            held = saving.touch(connection, owner, conversation_id, self.now())
             saving.touch(connection, owner, conversation_id, self.now(), status="DELETED")
-            self._record(connection, owner, "delete", conversation_id, None)
-            raise _RehearsedError
+            recorded = self._record(connection, owner, "delete", conversation_id, None)
+            connection.execute(delete(audit).where(audit.c.id == recorded))
+            of_id = conversation.c.id == conversation_id
+            connection.execute(update(conversation).where(of_id).values(status=held.status))
 
     def record(
         self,
@@ -285,9 +299,10 @@ class ConversationStore:
         action: Action,
         conversation_id: UUID | None,
         detail: Mapping[str, int | str] | None,
-    ) -> None:
+    ) -> UUID:
+        recorded = self.new_id()
         row = {
-            "id": self.new_id(),
+            "id": recorded,
             "tenant_id": owner.tenant_id,
             "user_id": owner.user_id,
             "action": action,
@@ -296,10 +311,7 @@ class ConversationStore:
             "detail": None if detail is None else dict(detail),
         }
         connection.execute(insert(audit), row)
-
-
-class _RehearsedError(Exception):
-    """Ends a transaction that was only tried."""
+        return recorded
 
 
 @contextmanager

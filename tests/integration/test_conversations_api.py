@@ -491,6 +491,56 @@ def test_deleting_hides_at_once_ends_the_turn_and_nothing_comes_back(
     assert audited(sqlite_store).count(("delete", audited(sqlite_store)[0][1])) == 1
 
 
+class Interrupted:
+    """A store in which something else happens just before one of its methods runs, once."""
+
+    def __init__(self, inner: ConversationStore, method: str, calls_before: int = 0) -> None:
+        self.inner = inner
+        self.method = method
+        self.calls_before = calls_before
+        self.happens: Callable[[], object] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.method and self.happens is not None:
+            self.calls_before -= 1
+            if self.calls_before < 0:
+                happens, self.happens = self.happens, None
+                happens()
+        return getattr(self.inner, name)
+
+
+def test_two_that_delete_at_once_get_the_same_receipt(
+    assistant: Any, sqlite_store: ConversationStore
+) -> None:
+    store = Interrupted(sqlite_store, "rehearse_delete")
+    with open_door(assistant, store=store) as door:
+        identity = create(door)["id"]
+        first: list[Any] = []
+        store.happens = lambda: first.append(door.http.delete(f"/conversations/{identity}").json())
+        second = door.http.delete(f"/conversations/{identity}")
+        assert (second.status_code, second.json()) == (200, first[0])
+
+
+def test_a_read_that_mends_leaves_a_question_alone_that_begins_meanwhile(
+    assistant: Any, sqlite_store: ConversationStore, script: Script
+) -> None:
+    store = Interrupted(sqlite_store, "unanswered", calls_before=1)
+    broken_off = Question("r0", "断了的问题")
+    saved = sqlite_store.save_question(LOCAL, broken_off, name="t", knowledge_base="default")
+    with open_door(assistant, store=store, run_turn=script) as door:
+
+        def begin() -> None:
+            door.send_raw("hold 新的问题", "t").close()
+            assert script.reached.wait(20)
+
+        store.happens = begin
+        identity = str(saved.conversation.id)
+        assert forms(door, identity) == [("USER", "FAILED"), ("USER", "COMPLETE")]
+        script.go.set()
+        door.wait_idle()
+        assert forms(door, identity)[1:] == [("USER", "COMPLETE"), ("ASSISTANT", "COMPLETE")]
+
+
 def test_deleting_a_thread_deletes_its_conversation(plain_door: Door) -> None:
     plain_door.ask(FACT, "t")
     identity = named(plain_door)

@@ -17,6 +17,8 @@ from checkpoint import RedisContextSaver
 from checkpoint.archive import write_records
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.erasure import prune_messages, purge
+from checkpoint.conversations.errors import ConversationNotFoundError
+from checkpoint.conversations.forking import Cut, fork_conversation
 from checkpoint.conversations.rows import Owner, Question, Reply
 from checkpoint.conversations.store import ConversationStore, open_store
 from graph.compose import open_assistant
@@ -123,6 +125,29 @@ def test_the_newer_conversation_of_a_name_keeps_its_thread_and_records(
     assert (purged.requests, purged.thread_erased, erased) == (1, False, [])
     with timed.database.read("test") as connection:
         assert connection.execute(text("SELECT request_id FROM request_archive")).scalars().all() == ["r2"]
+
+
+def test_a_rehearsed_deletion_leaves_everything_as_it_was(timed: ConversationStore) -> None:
+    held = timed.archive(ME, talk(timed, "r1").id)
+    timed.rehearse_delete(ME, held.id)
+    assert timed.get(ME, held.id) == held
+    assert count(timed, "audit") == 0
+    with pytest.raises(ConversationNotFoundError):
+        timed.rehearse_delete(Owner("local", "another"), held.id)
+
+
+def test_purging_a_fork_leaves_the_records_of_what_it_was_copied_from(
+    timed: ConversationStore, clock: Clock
+) -> None:
+    source = talk(timed, "r1")
+    fork = fork_conversation(timed, source, "fork", Cut("r1", is_answered=True, at=START))
+    write_records(timed.database, [record("r1", "c", START), record("r2", "fork", START)], START)
+    timed.delete(ME, fork.id)
+    clock.pass_days(30)
+    (purged,) = run_purge(timed).conversations
+    assert (purged.messages, purged.requests) == (2, 1)
+    with timed.database.read("test") as connection:
+        assert connection.execute(text("SELECT request_id FROM request_archive")).scalars().all() == ["r1"]
 
 
 def test_audit_archive_and_logs_have_times_of_their_own(

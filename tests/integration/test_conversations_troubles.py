@@ -14,11 +14,11 @@ import pytest
 import redis
 import structlog
 from door import Door, open_door
-from sqlalchemy import event, text
+from sqlalchemy import Connection, event, text
 
 from checkpoint.conversations.config import StoreConfig
-from checkpoint.conversations.database import Database, open_engine
-from checkpoint.conversations.errors import StoreReadOnlyError
+from checkpoint.conversations.database import IMMEDIATE, Database, open_engine
+from checkpoint.conversations.errors import StoreFullError, StoreReadOnlyError
 from checkpoint.conversations.revisions import known_revisions, migrate
 from checkpoint.conversations.rows import Owner, Question
 from checkpoint.conversations.store import ConversationStore, open_store
@@ -278,6 +278,53 @@ def test_full_nothing_is_half_written(door: Door, store: ConversationStore, redi
     door.wait_idle()
     assert contents(store) == before
     assert stored_in_redis(redis_url) == kept
+
+
+def test_a_full_disk_that_is_found_only_at_the_end_leaves_the_thread_of_what_should_go(
+    assistant: Any, new_database: Callable[..., StoreConfig], redis_url: str
+) -> None:
+    """As SQLite finds it: changes stay in memory until they are committed."""
+
+    def find_no_room(connection: Connection) -> None:
+        if connection.get_execution_options().get(IMMEDIATE):
+            raise StoreFullError("test", "the disk is full", "Make room")
+
+    with open_store(new_database("sqlite")) as store, open_door(assistant, store=store) as door:
+        identity, _ = begin(door)
+        door.wait_idle()
+        kept = stored_in_redis(redis_url)
+        before = contents(store)
+        event.listen(store.database.engine, "commit", find_no_room)
+        found = answers(
+            door, [("DELETE", f"/conversations/{identity}", None), ("DELETE", "/api/threads/t", None)]
+        )
+        assert set(found.values()) == {(503, "database_full", True)}, found
+        assert (contents(store), stored_in_redis(redis_url)) == (before, kept)
+        event.remove(store.database.engine, "commit", find_no_room)
+        assert door.http.delete(f"/conversations/{identity}").status_code == 200
+        assert stored_in_redis(redis_url) == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["ALTER TABLE message RENAME COLUMN trace_id TO trace", "ALTER TABLE message RENAME COLUMN role TO who"],
+)
+def test_of_another_release_sqlite_names_the_cause_too(
+    assistant: Any, new_database: Callable[..., StoreConfig], change: str
+) -> None:
+    with open_store(new_database("sqlite")) as store, open_door(assistant, store=store) as door:
+        identity, _ = begin(door)
+        door.wait_idle()
+        with store.database.write("test") as connection:
+            connection.execute(text(change))
+        base = f"/conversations/{identity}/messages"
+        calls: list[Call] = [
+            ("GET", base, None),
+            ("POST", base, {"question": "你好"}),
+            ("POST", "/api/chat", {"thread_id": "t", "message": "你好"}),
+        ]
+        found = answers(door, calls)
+        assert set(found.values()) == {(503, "database_of_another_release", True)}, found
 
 
 def test_of_another_release_every_route_names_the_cause(
