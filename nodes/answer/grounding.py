@@ -146,7 +146,7 @@ class _Read:
         self.named = Named(text)
         self.figures = self.read(self.named.rest)
         self.says_less = bool(_LESS.search(text))
-        self.lowered = text.casefold()
+        self.text = text
 
     @property
     def known(self) -> Sequence[Figure]:
@@ -285,4 +285,4 @@ def _asserts(said: _Read, echoed: Sequence[Figure], missing: Sequence[Figure]) -
         for figure in said.figures
         if isinstance(figure, Amount) and figure not in missing and not figure.is_weak
     ]
-    return bool(amounts) and not known_beside and not _ASSERTS_NOTHING.search(said.lowered)
+    return bool(amounts) and not known_beside and not _ASSERTS_NOTHING.search(said.text)

@@ -69,10 +69,10 @@ def release(
 
     Raises ProviderError when the model gives nothing, AnswerInterruptedError when it fails after text has
     left; a model that fails while writing anew is replaced by `fallback` (the extractive provider). At most
-    4 characters a token of the output limit leave; a longer answer ends with its last whole sentence. A
-    reply in another language than the question's is refused too, and one that cites no passage unless it
-    says that nothing was found; not of a provider that only quotes. What leaves is labelled from
-    `first_label` on, in the order of use.
+    4 characters a token of the output limit leave; a longer answer ends with its last whole sentence, and
+    has one at least. A reply in another language than the question's is refused too, and one that cites no
+    passage unless it says that nothing was found; not of a provider that only quotes. What leaves is
+    labelled from `first_label` on, in the order of use.
     """
     course = _Course(prompt, emit, reset, stopped, screen or (lambda _: None), first_label)
     first = course.attempt(provider, prompt)
@@ -106,7 +106,7 @@ class _Course:
     reset: Callable[[], None]
     stopped: Callable[[], bool]
     screen: OutputScreen
-    first_label: int = 1
+    first_label: int
     sent: str = ""
     gap: str = ""  # white space that leaves with the next sentence, so that no answer ends in it
     was_stopped: bool = False
@@ -125,8 +125,6 @@ class _Course:
         language = None if getattr(provider, "only_quotes", False) else prompt.language
         try:
             return self._let_out(reply, language)
-        except AnswerInterruptedError:
-            raise
         except ProviderError as error:
             if not self.sent:
                 raise
@@ -173,8 +171,7 @@ class _Course:
         sentence = self.labels.renumbered(checked)
         body = sentence.rstrip()
         text = self.gap + body if self.sent else body.lstrip()
-        if not text.strip():
-            self.gap += sentence if self.sent else ""
+        if not text:
             return
         self.emit(text)
         self.sent += text

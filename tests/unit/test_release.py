@@ -193,8 +193,10 @@ def test_a_provider_that_says_nothing_without_failing_fails_the_turn() -> None:
         def stream(self, prompt: Prompt) -> Iterator[Generated]:
             yield Generated(" \n")
 
+    reader = Reader()
     with pytest.raises(ProviderError, match="no text"):
-        run(Silent(), Reader())
+        run(Silent(), reader)
+    assert reader.events == []
 
 
 def test_a_model_that_dies_after_some_text_carries_what_has_left() -> None:
@@ -289,6 +291,17 @@ def test_another_language_is_refused_but_quotes_keep_theirs() -> None:
         ("Субсидия составляет 1500 юаней на человека.", "zh", True),
         ("補助金は一人あたりとなりますのでよろしくおねがいします", "zh", True),
         ("[C1]", "en", False),
+        ("の" * 8, "zh", False),
+        ("の" * 9, "zh", True),
+        ("の" * 9 + "甲" * 9, "zh", False),
+        ("の" * 9 + "甲" * 5 + "a" * 4, "zh", False),
+        ("a" * 39, "zh", False),
+        ("a" * 40, "zh", True),
+        ("甲" * 4 + "a" * 40, "zh", False),
+        ("甲" * 4 + "a" * 41, "zh", True),
+        ("甲" * 11, "en", False),
+        ("甲" * 12 + "a" * 23, "en", True),
+        ("甲" * 12 + "a" * 24, "en", False),
     ],
 )
 def test_what_counts_as_another_language(sentence: str, language: Language, is_other: bool) -> None:
@@ -372,3 +385,125 @@ def test_a_stopped_answer_need_not_have_come_to_its_source() -> None:
 def test_an_answer_that_is_cut_at_the_limit_needs_its_source_too() -> None:
     told = run(ScriptedProvider(["申请人可以到窗口咨询。" * 80]), Reader(), prompt(output=100))
     assert (told.degraded, told.refusals) == (True, ("uncited", "uncited"))
+
+
+# Found missing by mutation
+
+
+@dataclass
+class Writes:
+    """Gives these pieces, of an iterator that cannot be closed."""
+
+    pieces: list[Generated]
+    name: str = "writes"
+    only_quotes: bool = False
+
+    def stream(self, prompt: Prompt) -> Iterator[Generated]:
+        return iter(self.pieces)
+
+
+CLAUSE = "申请" * 97 + "人[C1]。"  # 200 characters
+
+
+def test_four_characters_a_token_leave_and_no_more() -> None:
+    released = run(Writes([Generated(CLAUSE * 3)]), Reader(), prompt(output=100))
+    assert released.text == CLAUSE * 2
+    one_less = run(Writes([Generated("人" + CLAUSE * 2)]), Reader(), prompt(output=100))
+    assert one_less.text == "人" + CLAUSE
+
+
+def test_the_first_sentence_leaves_whole_whatever_the_limit() -> None:
+    assert run(Writes([Generated(CLAUSE)]), Reader(), prompt(output=10)).text == CLAUSE
+
+
+def test_another_stand_in_may_be_given() -> None:
+    quote = Writes([Generated("申请期限为7个工作日[C1]。")])
+    released = run(ScriptedProvider([BAD, BAD]), Reader(), fallback=quote)
+    assert (released.text, released.degraded) == ("申请期限为7个工作日[C1]。", True)
+
+
+def test_a_stream_that_is_still_held_is_closed() -> None:
+    held: list[Iterator[Generated]] = []
+    closed: list[bool] = []
+
+    class Held:
+        name = "held"
+
+        def stream(self, prompt: Prompt) -> Iterator[Generated]:
+            held.append(self.pieces())
+            return held[0]
+
+        def pieces(self) -> Iterator[Generated]:
+            try:
+                yield Generated("补贴标准为每人1500元[C1]。另外")
+                yield Generated("最高30万元[C1]。")
+            finally:
+                closed.append(True)
+
+    run(Held(), Reader(stop_after=1))
+    assert closed == [True]
+
+
+@pytest.mark.parametrize("ask", range(1, 6))
+def test_nothing_leaves_once_the_stop_was_seen(ask: int) -> None:
+    events: list[str] = []
+    seen_at: list[int] = []
+    asks = iter(range(1, 100))
+
+    def stopped() -> bool:
+        is_seen = next(asks) >= ask
+        seen_at.extend([len(events)] if is_seen else [])
+        return is_seen
+
+    pieces = [Generated("补贴标准为每人1500元[C1]。最高30万元[C1]。申请"), Generated("期限为7个工作日")]
+    released = release(Writes(pieces), prompt(), emit=events.append, reset=lambda: None, stopped=stopped)
+    assert released.partial
+    assert len(events) == seen_at[0]
+    assert released.text == "".join(events)
+
+
+def test_a_stop_before_the_stand_in_leaves_nothing_in_its_place() -> None:
+    released = run(ScriptedProvider([BAD, BAD]), Reader(stop_after=4))
+    assert (released.text, released.partial) == ("", True)
+
+
+def test_without_passages_there_is_nothing_to_cite() -> None:
+    budget = PromptBudget(total=9000, output=256)
+    asked = build_prompt("你是谁？", language="zh", passages=[], window=None, budget=budget)
+    released = run(Writes([Generated("我是助手。")]), Reader(), asked)
+    assert (released.text, released.refusals) == ("我是助手。", ())
+
+
+def test_who_only_quotes_need_not_cite() -> None:
+    released = run(Writes([Generated("申请期限为7个工作日。")], only_quotes=True), Reader())
+    assert (released.text, released.refusals) == ("申请期限为7个工作日。", ())
+
+
+def test_usage_is_that_of_all_attempts_and_of_the_last_model() -> None:
+    def told(text: str, model: str, asked: int, written: int) -> Generated:
+        return Generated(text, {"model": model, "prompt_tokens": asked, "completion_tokens": written})
+
+    class Twice:
+        name = "twice"
+
+        def __init__(self, *replies: Generated) -> None:
+            self.replies = iter(replies)
+
+        def stream(self, prompt: Prompt) -> Iterator[Generated]:
+            return iter([next(self.replies)])
+
+    both = run(Twice(told(BAD, "a", 10, 1), told(GOOD, "b", 5, 2)), Reader()).usage
+    assert both == {"model": "b", "prompt_tokens": 15, "completion_tokens": 3}
+    first = run(Twice(told(BAD, "a", 10, 1), Generated(GOOD)), Reader()).usage
+    assert first == {"model": "a", "prompt_tokens": 10, "completion_tokens": 1}
+
+
+def test_an_answer_of_200_characters_may_say_that_nothing_was_found() -> None:
+    found_nothing = "资料中没有找到标准" + "申" * 190
+    assert run(Writes([Generated(found_nothing + "。")]), Reader()).refusals == ()
+    assert run(Writes([Generated(found_nothing + "请。")]), Reader()).refusals == ("uncited", "uncited")
+
+
+def test_the_fixed_text_needs_no_source() -> None:
+    text = fixed_text("nothing_checked", "zh")
+    assert run(Writes([Generated(text)]), Reader()).refusals == ()
