@@ -46,10 +46,40 @@ def test_issuer_year_and_number_matter(said: str) -> None:
 @pytest.mark.parametrize(
     "lead",
     [
-        "根据", "依据", "依照", "按照", "参照", "遵照", "执行", "印发", "发布", "文号", "文件", "详见", "参见", "规定", "通知", "号为",
-        "以及", "即", "为", "见", "由", "按", "依", "及", "和", "与", "或", "在", "对", "的", "了", "是",
+        "根据",
+        "依据",
+        "依照",
+        "按照",
+        "参照",
+        "遵照",
+        "执行",
+        "印发",
+        "发布",
+        "文号",
+        "文件",
+        "详见",
+        "参见",
+        "规定",
+        "通知",
+        "号为",
+        "以及",
+        "即",
+        "为",
+        "见",
+        "由",
+        "按",
+        "依",
+        "及",
+        "和",
+        "与",
+        "或",
+        "在",
+        "对",
+        "的",
+        "了",
+        "是",
     ],
-)  # fmt: skip
+)
 def test_what_stands_before_an_issuer_is_no_part_of_it(lead: str) -> None:
     (said,) = Named(f"{lead}云湖规〔2024〕7号").all
     assert said.issuer == "云湖规"
@@ -64,9 +94,17 @@ def test_other_words_may_stand_before_an_issuer_but_not_before_a_single_characte
 @pytest.mark.parametrize(
     "ending",
     [
-        "管理办法", "实施细则", "实施办法", "暂行办法", "暂行规定", "管理规定", "管理条例", "实施条例", "实施方案",
+        "管理办法",
+        "实施细则",
+        "实施办法",
+        "暂行办法",
+        "暂行规定",
+        "管理规定",
+        "管理条例",
+        "实施条例",
+        "实施方案",
     ],
-)  # fmt: skip
+)
 def test_a_title_without_brackets_is_known_by_its_end(ending: str) -> None:
     assert is_known(f"依据补贴{ending}", f"《云湖市补贴{ending}》")
     assert not is_known(f"依据奖励{ending}", f"《云湖市补贴{ending}》")
@@ -75,12 +113,22 @@ def test_a_title_without_brackets_is_known_by_its_end(ending: str) -> None:
 @pytest.mark.parametrize(
     "title",
     [
-        "Foreign Investment Measures", "Data Security Law", "Labour Contract Act", "Tendering Rules", "Audit Regulation",
-        "Audit Regulations", "Safety Provisions", "Grant Guidelines", "Noise Ordinance", "Customs Decree",
-        "Measures for Regional Headquarters", "Law on the Promotion of Trade", "Regulations of the City Council",
+        "Foreign Investment Measures",
+        "Data Security Law",
+        "Labour Contract Act",
+        "Tendering Rules",
+        "Audit Regulation",
+        "Audit Regulations",
+        "Safety Provisions",
+        "Grant Guidelines",
+        "Noise Ordinance",
+        "Customs Decree",
+        "Measures for Regional Headquarters",
+        "Law on the Promotion of Trade",
+        "Regulations of the City Council",
         "Protection of Minors and Families Act",
     ],
-)  # fmt: skip
+)
 def test_an_english_title_is_looked_for_as_a_whole(title: str) -> None:
     assert is_known(f"See the {title}.", f"This city applies the {title} to all companies.")
     assert not is_known(f"See the {title}.", "This city applies its own requirements to all companies.")
