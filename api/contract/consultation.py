@@ -95,15 +95,17 @@ _FACTORS_STATED = lexicon(**{en: (zh, _when_worse(pattern)) for en, (zh, pattern
 _CANNOT_EN = (
     r"\b(?:can ?not|can['’]?t|could(?:n['’]t| not)|(?:unable|not able) to)(?: (?:even|fully|really))?"
 )
+_NEAR = r"(?:(?![不没无未])[^,]){0,4}"  # nothing in between denies what follows
 RED_FLAGS = lexicon(
     fever=(
         "发热",
-        r"发烧|发热|高烧|寒战|\bfever\w*|\bchills\b|\bhigh temperature\b"
+        rf"发烧|发热|高烧|寒战|体温{_NEAR}(?:3[89]|4[0-2])|烧到|^[有大概约到]*(?:3[89]|4[01])(?:\.\d)?\s*(?:度|°c)"
+        r"(?:多|左右|了)*$|\bfever\w*|\bchills\b|\bhigh temperature\b"
         r"|\btemperature (?:of|is|was) (?:3[89]|4[0-2]|10[0-5])",
     ),
     cannot_bear_weight=(
         "不能负重",
-        r"不能(?:走路|走|站|负重|着地)|走不了|站不起来|站不住|(?:无法|没法|不敢)(?:走|站|负重|着地)"
+        r"不能(?:走路|走|站|负重|着地|下地)|走不了|走不动路|站不起来|站不住|下不了地|(?:无法|没法|不敢)(?:走|站|负重|着地|下地)"
         rf"|{_CANNOT_EN} (?:walk|stand|bear (?:any )?weight|put (?:any )?weight|step on)",
     ),
     locked_joint=(
@@ -114,38 +116,49 @@ RED_FLAGS = lexicon(
     deformity=("明显变形", r"变形|畸形|错位|\bdeform\w*|\bout of place\b|\bmisshapen\b|\bdislocat\w*"),
     numbness=(
         "麻木",
-        r"麻木|发麻|没有?知觉|失去知觉|\bnumb(?:ness)?\b|\bno feeling\b|\btingling\b|\bpins and needles\b"
+        rf"麻木|发麻|[腿脚手臂指趾]{_NEAR}麻(?!烦|辣|将)|没有?知觉|失去知觉"
+        r"|\bnumb(?:ness)?\b|\bno feeling\b|\btingling\b|\bpins and needles\b"
         rf"|{_CANNOT_EN} feel (?:my|the)\b|\bloss of (?:feeling|sensation)\b",
     ),
     calf_swelling=(
         "小腿肿痛",
-        r"小腿[^,]{0,4}(?:肿|胀痛)|\bcal(?:f|ves)\b(?: (?:is|are|was|feels|looks|got|very|a bit|really)){0,3}"
+        rf"小腿{_NEAR}(?:肿|胀痛)"
+        r"|\bcal(?:f|ves)\b(?: (?:is|are|was|feels|looks|got|very|a bit|really)){0,3}"
         r" (?:swell|swoll)\w*|\b(?:swell|swoll)\w*(?: (?:in|of|my|the|left|right)){0,3} cal(?:f|ves)\b",
     ),
     chest_pain=(
         "胸痛",
-        r"胸痛|胸口疼|胸闷|\bchest (?:pains?|tightness|pressure|hurts?)\b|\bpains? in (?:my |the )?chest\b",
+        rf"(?:胸[口部]?|心口){_NEAR}[疼痛闷]"
+        r"|\bchest (?:pains?|tightness|pressure|hurts?)\b|\bpains? in (?:my |the )?chest\b",
     ),
     breathlessness=(
         "呼吸困难",
-        r"呼吸困难|喘不上气|气短|\bshort(?:ness)? of breath\b|\bbreathless\w*"
+        rf"呼吸{_NEAR}困难|呼吸不(?:畅|过来|上来)|喘不[上过]来?气|喘不[上过]来|透不过气|上不来气|气短"
+        r"|\bshort(?:ness)? of breath\b|\bbreathless\w*"
         rf"|\b(?:trouble|difficulty|difficulties|problems?|hard|struggling)(?: to| with| in)? breath\w*"
         rf"|{_CANNOT_EN} breathe",
     ),
     incontinence=(
         "大小便失禁",
-        r"失禁|\bincontinen\w*|\b(?:lost|losing|no|loss of) control of (?:my |the )?(?:bladder|bowels?)\b"
+        r"失禁|(?:憋|控制)不住(?:大|小)?[尿便]"
+        r"|\bincontinen\w*|\b(?:lost|losing|no|loss of) control of (?:my |the )?(?:bladder|bowels?)\b"
         rf"|{_CANNOT_EN} (?:hold|control) (?:my )?(?:urine|bladder|bowels?)\b",
     ),
     severe_pain=(
         "剧烈疼痛",
-        r"剧痛|剧烈(?:的)?(?:疼|痛)|疼得受不了|痛得受不了"
+        r"剧痛|剧烈(?:的)?(?:疼|痛)|[疼痛](?:得|到|的)?(?:受不了|睡不着|要命|打滚|死)|无法忍受|忍受不了"
         r"|\b(?:severe|unbearable|excruciating|agoni[sz]ing) pain\b|\bexcruciating\b|\bworst pain\b"
         r"|\bin agony\b|\bpain(?: (?:is|was|got|feels|has become|very|so|really|quite)){1,3}"
         r" (?:severe|unbearable|agoni[sz]ing)\b",
     ),
 )
 _PAIN = re.compile(r"疼痛?|(?<!酸)(?<!胀)痛|\bpain(?:ful|less)?\b|\bhurts?\b|\bache\w*")
+_ELSEWHERE_EN = r"(?:chest|head|stomach|belly|tooth|throat|ear|eye)s?"
+_PAIN_ELSEWHERE = re.compile(
+    r"(?:胸|(?<![骨指膝趾])头|胃|腹|肚子?|牙齿?|喉咙?|嗓子|耳朵?|眼睛?)[口部里]?[^,]{0,4}[疼痛]"
+    rf"|\b{_ELSEWHERE_EN}\b.{{0,12}}\b(?:pain|ache|hurt)|\b(?:head|stomach|tooth)aches?\b"
+    rf"|\b(?:pain|ache)s? in (?:my |the )?{_ELSEWHERE_EN}\b"
+)
 _PAIN_LEVELS: Degrees = (
     (re.compile(r"一点儿?[也都]不|完全不|毫无|不[疼痛]|无痛|\bpainless\b|\bpain[- ]free\b"
                 r"|\bnot in (?:any )?pain\b"),
@@ -227,7 +240,7 @@ CONSULTATION = Domain(
             "pain_level",
             {"zh": "疼痛大概几分（0分不疼，10分最疼）？",
              "en": "How strong is the pain, from 0 (none) to 10?"},
-            Degree(_PAIN, _PAIN_LEVELS),
+            Degree(_PAIN, _PAIN_LEVELS, _PAIN_ELSEWHERE),
         ),
         Slot(
             "swelling",

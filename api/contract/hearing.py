@@ -22,6 +22,11 @@ class Clause:
     def states(self) -> bool:
         return not (self.is_question or self.is_supposed)
 
+    @property
+    def unsupposed(self) -> str:
+        """What of it is not supposed: "goes numb" of "goes numb if I sit"."""
+        return _unsupposed(self.text) if self.is_supposed else self.text
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -43,7 +48,7 @@ class Heard:
 
 _BREAKS = re.compile(
     r"(?<!\d)[,，、](?!\d)|(?<=\d)[,，、](?!\d)|(?<!\d)[,，、](?=\d)|[;；。!！\n]|(?<=[?？])"
-    r"|(?<!\d)\.(?!\d)|\.(?=\s|$)|但是?|不过|然而|而且|另外|\bhowever\b"
+    r"|(?<!\d)\.(?!\d)|\.(?=\s|$)|但是?|(?<![喘透])不过|然而|而且|另外|\bhowever\b"
     r"|\bbut\b(?!\s+(?:not any ?more|no longer|not now|now not))"
 )
 _QUESTION = re.compile(
@@ -57,6 +62,28 @@ _SUPPOSED = re.compile(
     r"|^(?:can|could|may|might|will|would) (?:i|it|this|that|there)"
     r" (?:get|be|become|cause|lead|develop|turn)\b"
 )
+
+
+_WHETHER = re.compile(r"会不会|是否会|会[^,]{0,8}吗")
+_CONDITION = re.compile(r"如果|假如|假设|要是|万一|\b(?:if|suppose|in case)\b")
+_THEN = re.compile(r"[就便](?!会|要|该|得|可能|去|是|能|可以)")
+_COULD_BE = re.compile(
+    r"\b(?:would|will|could|might|may|should|can|what|how|worried|afraid)\b|['’]ll\b|的话$"
+)
+
+
+def _unsupposed(text: str) -> str:
+    """What stands before a condition, or before what is asked of it ("卡住会不会要手术"), and what follows
+    from a condition as a rule ("要是走久了就麻木").
+    """
+    condition = _CONDITION.search(text)
+    if condition is None:
+        whether = _WHETHER.search(text)
+        return text[: whether.start()] if whether else ""
+    before = text[: condition.start()]
+    then = _THEN.search(text, condition.end())
+    after = text[then.end() :] if then and not _QUESTION.search(text) else ""
+    return after or ("" if _COULD_BE.search(before) else before)
 
 
 def hear(text: str, language: Language) -> Heard:

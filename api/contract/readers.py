@@ -123,17 +123,19 @@ class Degree:
     """How strong what `words` name is, from 0 to 10 ("6", "6-7"), or light, medium, strong in words.
 
     A number counts where it is marked as a score, or stands right behind the words, or is all that was
-    said in reply. One above 10 is none. What is affirmed without a degree gives none: it is asked for again.
+    said in reply. One above 10 is none, nor one that is denied ("不是6分，是8分"). What is affirmed without a
+    degree gives none: it is asked for again. Clauses with `elsewhere` speak of another thing.
     """
 
     words: "re.Pattern[str]"
     levels: Degrees = ()
+    elsewhere: "re.Pattern[str]" = re.compile(r"(?!)")
 
     def __call__(self, heard: Heard, asked: Asked) -> str | None:
-        if not heard.clauses or not any(clause.states for clause in heard.clauses):
+        stated = [clause for clause in heard.stated if not self.elsewhere.search(clause)]
+        if not stated:
             return None
-        text = "，".join(heard.stated)
-        return self._score(text, asked) or self._in_words(heard, asked)
+        return self._score(_as_scores("，".join(stated)), asked) or self._in_words(stated, heard, asked)
 
     def _score(self, text: str, asked: Asked) -> str | None:
         named = rf"(?:{self.words.pattern})(?:[^\d零〇一二两三四五六七八九十,，]{{0,8}}?|{_IS_EN})"
@@ -158,8 +160,8 @@ class Degree:
                 return value
         return None
 
-    def _in_words(self, heard: Heard, asked: Asked) -> str | None:
-        for clause in reversed(heard.stated):
+    def _in_words(self, stated: Sequence[str], heard: Heard, asked: Asked) -> str | None:
+        for clause in reversed(stated):
             if is_doubly_denied(clause, self.words):
                 return None
             if self.words.search(clause):
@@ -176,6 +178,23 @@ class Degree:
 
     def _level(self, text: str, language: Language) -> str | None:
         return next((label[language] for pattern, label in self.levels if pattern.search(text)), None)
+
+
+_SOME = rf"(?:{_NUMBER_EN}|{_NUMBER})"
+_DENIED_SCORE = re.compile(
+    rf"(?:并?不是|\bnot(?: an?)?)\s*{_SOME}(?:\s*[-~到至]\s*{_SOME})?"
+    rf"\s*(?:分|/\s*10\b)?{_NOT_TIME}(?!\d)[,，]?\s*"
+)
+_TWO_NUMERALS = re.compile(
+    r"(?<![十零〇一二两三四五六七八九])([一二三四五六七八])([二三四五六七八九])(?=\s*(?:分(?!钟|之)|级))"
+)
+_AND_A_HALF = re.compile(rf"({_NUMBER})\s*分半")
+
+
+def _as_scores(text: str) -> str:
+    """Without scores that are denied; "五六分" as "五到六分", "六分半" as "6.5分"."""
+    text = _TWO_NUMERALS.sub(r"\1到\2", _DENIED_SCORE.sub("", text))
+    return _AND_A_HALF.sub(lambda found: f"{_plain(number_of(found[1]) + 0.5)}分", text)
 
 
 def _is_short(text: str) -> bool:
@@ -232,10 +251,15 @@ _LASTS = re.compile(
 )
 
 
+_CORRECTS = re.compile(r"说错|记错|搞错|弄错|更正|纠正|\b(?:actually|correction|i meant)\b")
+_NOT_BEFORE = re.compile(r"(?:不是|\bnot)\s*(?:for )?$")
+
+
 @dataclass(frozen=True)
 class Length:
     """A length of time as said ("一周", "2 weeks"). Unasked it counts where the clause says that it lasts.
 
+    One that is known gives way to another only where it is asked for, or corrected ("不是一周，是两周").
     Lengths with 每 or 第 before them, and points in time ("三天前"), are none.
     """
 
@@ -243,9 +267,13 @@ class Length:
     not_near: "re.Pattern[str]" = re.compile(r"(?!)")
 
     def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        is_open = not asked.has_value or bool(_CORRECTS.search(heard.whole))
+        was_denied = False
         for clause in heard.stated:
             found = None if self.not_near.search(clause) else _length_in(clause)
-            if found and (asked.is_pending or (not asked.has_value and self.near.search(clause))):
+            if found and _NOT_BEFORE.search(clause[: clause.index(found)]):
+                was_denied = True
+            elif found and (asked.is_pending or was_denied or (is_open and self.near.search(clause))):
                 return found
         if asked.is_pending and is_bare_unknown(heard.whole):
             return UNKNOWN[heard.language]

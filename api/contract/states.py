@@ -187,7 +187,7 @@ def _flags(domain: Domain, values: Values, heard: Heard) -> list[str]:
     """Signs count in a question too ("发烧了怎么办？") and when they are said to be gone, only not in what is
     supposed.
     """
-    clauses = [clause.text for clause in heard.clauses if not clause.is_supposed]
+    clauses = [clause.unsupposed for clause in heard.clauses]
     found = domain.flags.named_in(clauses, heard.language, ever=True) + domain.derived_flags(
         values, heard.language
     )

@@ -69,6 +69,15 @@ def value(slot: str, text: str, *pending: str) -> Any:
         ("没那么疼", "轻度"),
         ("很疼", "重度"),
         ("不知道", "不清楚"),
+        # What is denied is not the degree; two numerals are a range, and half a point is half a point.
+        ("不是6分，是8分", "8"),
+        ("是8分，不是6分", "8"),
+        ("不是6-7分，是3分", "3"),
+        ("不是很疼，六分", "6"),
+        ("不是6分", None),
+        ("五六分", "5-6"),
+        ("六分半", "6.5"),
+        ("6分半钟", None),
         # No degree: a time, a count, a number above 10, an answer without any, a question, a supposition.
         ("疼了3天", None),
         ("走了6级台阶", None),
@@ -88,6 +97,45 @@ def test_pain_when_it_was_asked_for(text: str, expected: str | None) -> None:
 def test_a_number_alone_says_nothing_unasked() -> None:
     assert value("pain_level", "6分") is None
     assert value("pain_level", "疼痛6分") == "6"
+    assert value("pain_level", "疼痛不是6分，是8分") == "8"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "没有胸痛",
+        "胸口有点疼",
+        "不头疼",
+        "肚子不痛",
+        "no chest pain",
+        "my head doesn't hurt",
+        "no pain in my chest",
+    ],
+)
+def test_another_pain_is_not_the_complaints(text: str) -> None:
+    for pending in ((), ("pain",), ("swelling",)):
+        assert value("pain_level", text, *pending) is None
+
+
+@pytest.mark.parametrize("text", ["骨头疼6分", "指头疼6分", "没有胸痛，疼痛6分", "chest is fine, pain 6/10"])
+def test_what_only_looks_like_another_pain(text: str) -> None:
+    assert value("pain_level", text) == "6"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("不是一周，是两周", "两周"),
+        ("说错了，已经两周了", "两周"),
+        ("actually it's been two weeks", "two weeks"),
+        ("not a week, two weeks", "two weeks"),
+        ("不是一周", "一周"),
+        ("走了两周了", "一周"),
+        ("疼了两周了", "一周"),
+    ],
+)
+def test_a_length_of_time_that_is_known_changes_only_where_it_is_corrected(text: str, expected: str) -> None:
+    assert said(text, duration="一周").state.model_dump()["duration"] == expected
 
 
 @pytest.mark.parametrize(
@@ -237,6 +285,45 @@ def test_lists_only_grow_and_a_bare_no_says_none() -> None:
         ("如果发烧怎么办", []),
         ("会发烧吗？", []),
         ("疼痛7分", []),
+        ("不是6分，是8分", []),
+        ("疼痛不是6分，是8分", ["剧烈疼痛"]),
+        # A sign is lost neither in front of what is asked of it nor where it follows from a condition.
+        ("膝盖卡住了会不会要手术？", ["关节卡住"]),
+        ("我发烧会有影响吗？", ["发热"]),
+        ("麻木要是加重怎么办", ["麻木"]),
+        ("要是走久了就麻木", ["麻木"]),
+        ("如果发烧就会麻木吗？", []),
+        ("如果再摔就会变形", []),
+        ("要是发烧就去医院", []),
+        ("发烧的话，怎么办", []),
+        ("会不会发烧", []),
+        ("It goes numb if I sit", ["numbness"]),
+        ("even if I rest my foot is numb", []),
+        ("would it go numb if I run", []),
+        ("I'm worried about numbness in case it gets worse", []),
+        # What stands between the two words of a sign.
+        ("小腿有点肿", ["小腿肿痛"]),
+        ("小腿没有肿", []),
+        ("小腿不肿", []),
+        ("胸口有点疼", ["胸痛"]),
+        ("胸口不疼", []),
+        ("没有胸痛", []),
+        ("担心疼", []),
+        ("呼吸有点困难", ["呼吸困难"]),
+        ("呼吸没有困难", []),
+        ("喘不过气", ["呼吸困难"]),
+        ("脚有点麻", ["麻木"]),
+        ("脚不麻", []),
+        ("手续很麻烦", []),
+        ("体温39", ["发热"]),
+        ("39度", ["发热"]),
+        ("体温没到38", []),
+        ("体温36.8", []),
+        ("膝盖只能弯到40度", []),
+        ("憋不住尿", ["大小便失禁"]),
+        ("疼得睡不着", ["剧烈疼痛"]),
+        ("没有疼得睡不着", []),
+        ("不能下地", ["不能负重"]),
     ],
 )
 def test_warning_signs_in_a_message(text: str, flags: list[str]) -> None:
