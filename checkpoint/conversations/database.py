@@ -80,7 +80,7 @@ class Database:
             yield connection
 
     def take(self, doing: str, courses: Iterable[Course[Made]]) -> Made | None:
-        """What the first course made that came to its end; None, and nothing is changed, where none did."""
+        """What the first course made that came to its end; None, and nothing is saved, where none did."""
         with translated(doing):
             taken = (take(self.engine, course) for course in courses)
             return next((made for made in taken if made is not None), None)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, select, update
 
-from checkpoint.conversations import statements
+from checkpoint.conversations import at_once, statements
 from checkpoint.conversations.errors import ConversationNotFoundError, MessageIdReusedError, UnsettledError
 from checkpoint.conversations.models import conversation, message, storable, storable_json
 from checkpoint.conversations.prepared import Prepared
@@ -29,7 +29,7 @@ from checkpoint.conversations.rows import (
     message_of,
 )
 from checkpoint.conversations.titles import title_of
-from checkpoint.conversations.usual import Course, Rows, Step
+from checkpoint.conversations.usual import Course, Row
 
 
 def owned_by(owner: Owner) -> Any:
@@ -128,38 +128,38 @@ def usual_questions(
 ) -> Iterator[Course[Saved]]:
     """A new question, in a conversation that goes on with no other one open; or the first of a new one."""
     title, row = first_title(question), _bound(_question_row(question, message_stamp))
-    touch, its = statements.USUAL_TOUCH_NAMED, named(owner, place.name)
-    if place.conversation_id:
-        touch, its = statements.USUAL_TOUCH, whose(owner, place.conversation_id)
-    touched = {**its, "b_at": stamp.at, "b_title": title}
+    given = {**row, "b_at": stamp.at, "b_title": title}
+
+    def saved(found: Row) -> Saved:
+        held = Conversation(*found[:-1])
+        return Saved(held, _added_message({**row, "b_conversation_id": held.id}, found[-1]), None)
+
     add = statements.ADD_QUESTION_WHEN_SETTLED
-
-    def added(rows: Rows) -> dict[str, Any]:
-        return {**row, "b_conversation_id": rows[0][0]}
-
-    def saved(rows: Rows) -> Saved:
-        held = Conversation(*rows[0])
-        return Saved(held, _added_message(added(rows), rows[1]), None)
-
-    yield Course([(touch, lambda _: touched), (add, added)], saved)
-    if place.conversation_id is None:
-        begun = _bound(new_conversation(owner, place.name, place.knowledge_base, stamp, title))
-        yield Course([(statements.USUAL_BEGINNING, lambda _: begun), (add, added)], saved)
+    if place.conversation_id:
+        its = whose(owner, place.conversation_id)
+        yield Course({**given, **its}, (statements.USUAL_TOUCH, add), at_once.QUESTION_BY_ID, saved)
+        return
+    its, steps = named(owner, place.name), (statements.USUAL_TOUCH_NAMED, add)
+    yield Course({**given, **its}, steps, at_once.QUESTION_BY_NAME, saved)
+    begun = _bound(new_conversation(owner, place.name, place.knowledge_base, stamp, title), "b_begun_")
+    yield Course({**given, **begun}, (statements.USUAL_BEGINNING, add), at_once.FIRST_QUESTION, saved)
 
 
 def usual_reply(
     owner: Owner, conversation_id: UUID, request_id: str, reply: Reply, stamp: Stamp
 ) -> Course[StoredMessage]:
     """The first answer to a question that is there."""
-    touched = {**whose(owner, conversation_id), "b_at": stamp.at}
     row = {**_bound(_reply_row(request_id, reply, stamp)), "b_conversation_id": conversation_id}
-    answered = {**_of_request(conversation_id, request_id), "b_standalone": reply.standalone_question}
-    steps: list[Step] = [
-        (statements.TOUCH, lambda _: touched),
-        (statements.ADD_MESSAGE_ONCE, lambda _: row),
-        (statements.USUAL_ANSWERED, lambda _: answered),
-    ]
-    return Course(steps[:2] if reply.is_as_asked else steps, lambda rows: _added_message(row, rows[1]))
+    given = {**row, **whose(owner, conversation_id), "b_at": stamp.at}
+    steps = (statements.TOUCH, statements.ADD_MESSAGE_ONCE)
+
+    def saved(found: Row) -> StoredMessage:
+        return _added_message(row, found[1])
+
+    if reply.is_as_asked:
+        return Course(given, steps, at_once.REPLY_AS_ASKED, saved)
+    given |= {"b_request": request_id, "b_standalone": reply.standalone_question}
+    return Course(given, (*steps, statements.USUAL_ANSWERED), at_once.REPLY, saved)
 
 
 def save_question(
@@ -267,15 +267,15 @@ def _add(
     """The row as it was added; None where it was not."""
     given = {**_bound(row), "b_conversation_id": conversation_id}
     added = adding.one_or_none(connection, given)
-    return _added_message(given, added) if added else None
+    return _added_message(given, added[0]) if added else None
 
 
-def _bound(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"b_{name}": value for name, value in row.items()}
+def _bound(row: Mapping[str, Any], prefix: str = "b_") -> dict[str, Any]:
+    return {f"{prefix}{name}": value for name, value in row.items()}
 
 
-def _added_message(given: Mapping[str, Any], added: tuple[Any, ...]) -> StoredMessage:
-    return StoredMessage(**{name[2:]: value for name, value in given.items()}, sequence_no=added[0])
+def _added_message(given: Mapping[str, Any], number: int) -> StoredMessage:
+    return StoredMessage(**{name[2:]: value for name, value in given.items()}, sequence_no=number)
 
 
 def _blank(stamp: Stamp, request_id: str) -> dict[str, Any]:

@@ -22,22 +22,21 @@ OWNED = and_(
     conversation.c.user_id == bindparam("b_user"),
     NOT_DELETED,
 )
-_HELD = and_(conversation.c.id == bindparam("b_conversation"), OWNED)
-_NAMED = and_(conversation.c.external_id == bindparam("b_name"), OWNED)
+HELD = and_(conversation.c.id == bindparam("b_conversation"), OWNED)
+NAMED = and_(conversation.c.external_id == bindparam("b_name"), OWNED)
 _OF_REQUEST = and_(
     message.c.conversation_id == bindparam("b_conversation"), message.c.request_id == bindparam("b_request")
 )
 
-GET = select(conversation).where(_HELD)
-FIND = select(conversation).where(_NAMED)
+GET = select(conversation).where(HELD)
+FIND = select(conversation).where(NAMED)
 
 # These lock the conversation's row until the transaction ends.
-TOUCH = Prepared(
-    update(conversation).where(_HELD).values(updated_at=bindparam("b_at")).returning(conversation.c.id)
-)
+NOTE_TIME = update(conversation).values(updated_at=bindparam("b_at")).returning(conversation.c.id)
+TOUCH = Prepared(NOTE_TIME.where(HELD))
 
 # No column of an index is set: it would be written again there even with the value that it has.
-_FOR_QUESTION = (
+FOR_QUESTION = (
     update(conversation)
     .values(
         updated_at=bindparam("b_at"),
@@ -45,9 +44,9 @@ _FOR_QUESTION = (
     )
     .returning(*conversation.c)
 )
-TOUCH_FOR_QUESTION = Prepared(_FOR_QUESTION.where(_HELD))
-TOUCH_NAMED_FOR_QUESTION = Prepared(_FOR_QUESTION.where(_NAMED))
-BRING_BACK = update(conversation).where(_HELD).values(status="ACTIVE")
+TOUCH_FOR_QUESTION = Prepared(FOR_QUESTION.where(HELD))
+TOUCH_NAMED_FOR_QUESTION = Prepared(FOR_QUESTION.where(NAMED))
+BRING_BACK = update(conversation).where(HELD).values(status="ACTIVE")
 
 KNOWN_QUESTION = select(message).where(
     message.c.conversation_id == bindparam("b_conversation"),
@@ -72,7 +71,7 @@ QUESTION_AGAIN = (
 )
 
 
-def _waiting(conversation_id: Any, *conditions: Any) -> Any:
+def waiting(conversation_id: Any, *conditions: Any) -> Any:
     """Questions without answer or mark, oldest first; question and answer may both be without a request."""
     newest = (
         select(message.c.id, message.c.role, message.c.status, message.c.request_id, message.c.sequence_no)
@@ -92,11 +91,11 @@ def _waiting(conversation_id: Any, *conditions: Any) -> Any:
     )
 
 
-WAITING = Prepared(_waiting(bindparam("b_conversation_id")))
+WAITING = Prepared(waiting(bindparam("b_conversation_id")))
 WRITTEN = [column.name for column in message.c if column.name not in ("conversation_id", "sequence_no")]
 
 
-def _given(name: str) -> Any:
+def written(name: str) -> Any:
     return bindparam(f"b_{name}", type_=message.c[name].type)
 
 
@@ -107,7 +106,7 @@ def _adding(*conditions: Any) -> Prepared:
         .where(message.c.conversation_id == _ID)
         .scalar_subquery()
     )
-    row = select(_ID, greatest, *map(_given, WRITTEN)).where(*conditions)
+    row = select(_ID, greatest, *map(written, WRITTEN)).where(*conditions)
     columns = ["conversation_id", "sequence_no", *WRITTEN]
     return Prepared.of_dialect(
         lambda make: (
@@ -116,25 +115,25 @@ def _adding(*conditions: Any) -> Prepared:
     )
 
 
-_ID = _given("conversation_id")
-_OTHERS_WAIT = exists(_waiting(_ID, bindparam("b_request_id")))
+_ID = written("conversation_id")
+_OTHERS_WAIT = exists(waiting(_ID, bindparam("b_request_id")))
 ADD_MESSAGE_ONCE = _adding(true())
 # Nor while another request's question waits for its answer or its mark.
 ADD_QUESTION_WHEN_SETTLED = _adding(~_OTHERS_WAIT)
 
 # What only the usual course of a save runs: each statement gives one row, or all is undone. An archived
 # conversation takes the other course, and is brought back there.
-_ACTIVE = conversation.c.status == literal_column("'ACTIVE'")
-USUAL_TOUCH = Prepared(_FOR_QUESTION.where(_HELD, _ACTIVE))
-USUAL_TOUCH_NAMED = Prepared(_FOR_QUESTION.where(_NAMED, _ACTIVE))
+ACTIVE = conversation.c.status == literal_column("'ACTIVE'")
+USUAL_TOUCH = Prepared(FOR_QUESTION.where(HELD, ACTIVE))
+USUAL_TOUCH_NAMED = Prepared(FOR_QUESTION.where(NAMED, ACTIVE))
 USUAL_ANSWERED = Prepared(QUESTION_ANSWERED.returning(message.c.id))
-_BEGUN = {
-    column.name: bindparam(f"b_{column.name}", type_=column.type)
+BEGUN = {
+    column.name: bindparam(f"b_begun_{column.name}", type_=column.type)
     for column in conversation.c
     if column.name not in ("summary", "summary_message_sequence", "status")
 }
 USUAL_BEGINNING = Prepared.of_dialect(
-    lambda make: make(conversation).values(_BEGUN).on_conflict_do_nothing().returning(*conversation.c)
+    lambda make: make(conversation).values(BEGUN).on_conflict_do_nothing().returning(*conversation.c)
 )
 
 

@@ -1,0 +1,121 @@
+"""Saving a turn at a PostgreSQL server: round trips, counted on the wire, and what a lost one leaves."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from relay import Proxy
+from sqlalchemy import text
+
+from checkpoint.conversations.config import StoreConfig
+from checkpoint.conversations.errors import StoreRevisionError
+from checkpoint.conversations.rows import Owner, Question, Reply, Saved, StoredMessage
+from checkpoint.conversations.store import ConversationStore, open_store
+
+ME = Owner("t1", "u1")
+SOCKET = ".s.PGSQL.5432"
+
+
+@pytest.fixture
+def relay(postgres: Any) -> Iterator[Proxy]:
+    folder = Path(tempfile.mkdtemp(prefix="ba-"))
+    made = Proxy(folder, f"unix://{postgres.folder / SOCKET}")
+    (folder / SOCKET).symlink_to(made.path)  # clients look for a name of their own in the folder
+    yield made
+    made.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def store(
+    relay: Proxy, postgres: Any, new_database: Callable[..., StoreConfig]
+) -> Iterator[ConversationStore]:
+    """Behind the relay, with one connection."""
+    config = new_database("postgresql", pool_size=1)
+    assert config.url
+    behind = config.url.replace(str(postgres.folder), str(relay.path.parent))
+    with open_store(replace(config, url=behind)) as opened:
+        yield opened
+
+
+def ask(store: ConversationStore, name: str, **more: Any) -> Saved:
+    question = Question(str(uuid4()), "创业补贴有多少？", more.pop("client", None), "trace")
+    return store.save_question(
+        ME, question, name=name, knowledge_base="default", only_when_settled=True, **more
+    )
+
+
+def answer(store: ConversationStore, saved: Saved, *, is_as_asked: bool = True) -> StoredMessage:
+    reply = Reply("答。", sources=[{"n": 1}], standalone_question="全问", is_as_asked=is_as_asked)
+    return store.save_reply(ME, saved.conversation.id, saved.message.request_id or "", reply)
+
+
+def take_turn(store: ConversationStore, name: str, *, is_as_asked: bool = True, **more: Any) -> Saved:
+    saved = ask(store, name, **more)
+    answer(store, saved, is_as_asked=is_as_asked)
+    return saved
+
+
+def roles(store: ConversationStore, saved: Saved) -> list[str]:
+    return [row.role for row in store.walk_messages(ME, saved.conversation.id)]
+
+
+def test_a_turn_is_two_round_trips(store: ConversationStore, relay: Proxy) -> None:
+    """Its cost beside a turn's is measured by `scripts.bench store`."""
+    known = {"conversation_id": take_turn(store, "c").conversation.id}
+    ways: list[tuple[str, dict[str, Any], int]] = [
+        ("c", {}, 2),
+        ("c", {"client": "m"}, 2),
+        ("c", known, 2),
+        ("c", {"is_as_asked": False}, 2),
+        ("first of its name", {}, 3),
+    ]
+    for prefix in ("planned once, ", ""):
+        for name, more, trips in ways:
+            of_way = {key: prefix + value if key == "client" else value for key, value in more.items()}
+            relay.reset()
+            take_turn(store, name if name == "c" else prefix + name, **of_way)
+            assert prefix or relay.round_trips == trips, more
+
+
+def test_a_save_whose_reply_is_lost_is_kept_once(store: ConversationStore, relay: Proxy) -> None:
+    take_turn(store, "c")
+    relay.cut_replies = 1
+    saved = ask(store, "c")
+    assert relay.cut_replies == 0
+    assert roles(store, saved) == ["USER", "ASSISTANT", "USER"]
+    relay.cut_replies = 1
+    assert answer(store, saved).sequence_no == 4
+    assert relay.cut_replies == 0
+    assert roles(store, saved) == ["USER", "ASSISTANT", "USER", "ASSISTANT"]
+
+
+def test_after_a_save_its_connection_has_transactions_again(store: ConversationStore) -> None:
+    saved = take_turn(store, "c")
+    assert is_undone(store, saved)
+    rename(store, "message", "gone")
+    with pytest.raises(StoreRevisionError):
+        ask(store, "c")
+    assert is_undone(store, saved)
+
+
+def rename(store: ConversationStore, table: str, name: str) -> None:
+    with store.database.write("test") as connection:
+        connection.execute(text(f"ALTER TABLE {table} RENAME TO {name}"))
+
+
+def is_undone(store: ConversationStore, saved: Saved) -> bool:
+    with pytest.raises(KeyError):
+        leave_in_the_middle(store)
+    return store.get(ME, saved.conversation.id).title == saved.conversation.title
+
+
+def leave_in_the_middle(store: ConversationStore) -> None:
+    with store.database.write("test") as connection:
+        connection.execute(text("UPDATE conversation SET title = 'half'"))
+        raise KeyError
