@@ -247,18 +247,19 @@ def _is_mere_tally(figure: Figure, texts: Iterable[_Read]) -> bool:
     """一家公司, 以下两个条件: refused only where the evidence counts the same thing differently."""
     if not isinstance(figure, Amount) or not figure.is_weak:
         return False
-    if any(_A_PERIOD[figure.text].search(text.named.squeezed) for text in texts if figure.text in _A_PERIOD):
+    if any(_A_PERIOD[figure.text].search(text.text) for text in texts if figure.text in _A_PERIOD):
         return True
     known = [known for text in texts for known in text.known if isinstance(known, Amount)]
     return not any(known.unit == figure.unit and _counts_same(known, figure) for known in known)
 
 
 # 一年 may say no more than 每年 does.
+_EACH = r"\b(?:per|a|each)\s"
 _A_PERIOD = {
-    "一年": re.compile("每年|全年|年度|per year|a year|each year|annual"),
-    "一个月": re.compile("每月|当月|月租|per month|a month|monthly"),
-    "一天": re.compile("每天|每日|当日|per day|a day|daily"),
-    "一日": re.compile("每天|每日|当日|per day|a day|daily"),
+    "一年": re.compile(rf"每年|全年|年度|{_EACH}year\b|\bannual", re.IGNORECASE),
+    "一个月": re.compile(rf"每月|当月|月租|{_EACH}month\b|\bmonthly", re.IGNORECASE),
+    "一天": re.compile(rf"每天|每日|当日|{_EACH}day\b|\bdaily", re.IGNORECASE),
+    "一日": re.compile(rf"每天|每日|当日|{_EACH}day\b|\bdaily", re.IGNORECASE),
 }
 
 

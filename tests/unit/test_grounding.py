@@ -362,3 +362,150 @@ def test_a_year_is_no_sum_and_a_day_no_article() -> None:
     assert not passes("补贴为1999元。", evidence=["本市于1999年设立该补贴。"])
     assert not passes("依据第7条办理。", evidence=["3月7日起受理。"])
     assert passes("补贴于1999年设立。", evidence=["本市于1999年设立该补贴。"])
+
+
+def test_a_label_beyond_the_passages_is_judged_by_all_of_them() -> None:
+    def check(sentence: str) -> bool:
+        return check_sentence(
+            sentence, evidence_texts=["20%"], question="", citations_available=["C1", "C2"]
+        ).ok
+
+    assert check("20%[C2]。")
+    assert not check("30%[C2]。")
+
+
+def test_a_code_may_stand_within_a_longer_one_but_whole() -> None:
+    evidence = ["见https://a.example/E1024/help。"]
+    assert passes("错误码E1024[C1]。", evidence=evidence)
+    assert not passes("错误码E102[C1]。", evidence=evidence)
+    assert not passes("错误码1024-5[C1]。", evidence=evidence)
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "is_supported"),
+    [
+        # A year with and without its word.
+        ("2023年", "| 2023 | 5 |", True),
+        ("2023年", "共2023元", False),
+        ("2023年", "共0.2023万", False),
+        ("2023年", "2023.5", False),
+        ("2023", "2023年", True),
+        ("2022", "2023年", False),
+        ("1900", "1900年", True),
+        ("2199", "2199年", True),
+        ("2023元", "2023年", False),
+        ("0.2万", "2000年", False),
+        # A coarser date by a finer one, never the reverse.
+        ("2023年", "2023年第三季度", True),
+        ("第三季度", "2023年第三季度", True),
+        ("2023年第三季度", "第三季度", False),
+        ("2023年第三季度", "2023年", False),
+        ("2023年第二季度", "2023年第三季度", False),
+        ("2023年上半年", "2023年下半年", False),
+        ("2023年上半年", "2023年", False),
+        ("3月", "3月15日", True),
+        ("3月15日", "3月", False),
+        ("4月15日", "3月15日", False),
+        ("3月16日", "3月15日", False),
+        # Units that say the same, and units left out.
+        ("3 times", "每年3次", True),
+        ("3 times", "3倍", True),
+        ("3次", "3倍", False),
+        ("3", "3家", True),
+        ("3", "3万元", False),
+        ("50000", "5万元", True),
+        ("18", "18周岁", True),
+        ("30", "30天", True),
+        ("5", "5个工作日", True),
+        ("36", "36个月", True),
+        ("20", "20%", False),
+        ("30", "30分钟", False),
+        ("40人", "40", True),
+        ("18岁", "18", True),
+        ("5万元", "5万", True),
+        ("5元", "5", False),
+        ("40%", "40", False),
+        ("40天", "40", False),
+        ("15个", "15家", True),
+        ("15家", "15个", True),
+        ("15家", "15人", False),
+        ("15个", "15元", False),
+        # Ordinals.
+        ("第5条", "第5条", True),
+        ("第5条", "第6条", False),
+        ("第5条", "第5款", False),
+        ("Section 5", "第5条", True),
+        ("第5条", "Section 5", True),
+        ("the 15th", "3月15日", True),
+        ("the 16th", "3月15日", False),
+        ("第15条", "3月15日", False),
+        ("第5天", "5天", True),
+        ("第5年", "5天", True),
+        ("第5条", "5条", True),
+        ("第6条", "5条", False),
+        ("第5条", "5元", False),
+        ("第5条", "5", True),
+        ("第5条", "E5", False),
+    ],
+)
+def test_what_supports_what(said: str, known: str, is_supported: bool) -> None:
+    assert passes(f"标准为{said}[C1]。", evidence=[f"标准为{known}。"]) is is_supported
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "下降", "减少", "降低", "下滑", "亏损", "负增长", "跌", "缩减", "减亏", "回落",
+        "fell", "falls", "dropped", "declined", "decreased", "down", "loss", "lower", "negative", "shrank",
+    ],
+)  # fmt: skip
+def test_words_that_stand_for_a_sign(word: str) -> None:
+    assert passes(f"利润 {word} 5%[C1]。", evidence=["利润 -5%。"])
+    assert passes("利润 -5%[C1]。", evidence=[f"利润 {word} 5%。"])
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        *(("一年", word) for word in ("每年", "全年", "年度", "per year", "A year", "each year", "annual")),
+        *(("一个月", word) for word in ("每月", "当月", "月租", "per month", "a month", "monthly")),
+        *(("一天", word) for word in ("每天", "每日", "当日", "per day", "a day", "daily")),
+        *(("一日", word) for word in ("每天", "每日", "当日", "each day", "a day", "daily")),
+    ],
+)
+def test_one_period_may_say_no_more_than_each(said: str, known: str) -> None:
+    length = "三年" if "年" in said else "三个月" if "月" in said else "三天"
+    assert passes(f"按{said}计[C1]。", evidence=[f"{known} reviewed，为期{length}。"])
+    assert not passes(f"按{said}计[C1]。", evidence=[f"为期{length}。"])
+
+
+def test_a_tally_counts_the_same_noun_or_none() -> None:
+    assert passes("需要三个条件[C1]。", evidence=["需要两个窗口。"])
+    assert not passes("需要三个[C1]。", evidence=["需要两个窗口。"])
+    assert not passes("需要三个条件[C1]。", evidence=["需要两个。"])
+    assert not passes("需要三项条件[C1]。", evidence=["需要两项条件。"])
+    assert not passes("需要三人[C1]。", evidence=["条件如下。"])
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "您", "你", "所述", "所问", "提到", "提问", "问", "如果", "若", "假如", "倘若", "未", "没", "无",
+        "不", "并非", "超过", "低于", "高于", "少于", "多于", "大于", "小于", "达到", "以上", "以下",
+        "以内", "属于",
+        "you", "your", "ask", "asked", "question", "if", "whether", "not", "no", "cannot", "can't", "unable",
+        "without", "exceed", "exceeds", "exceeding", "above", "below", "under", "over", "more", "less",
+        "fewer", "within", "at least", "at most", "Without",
+    ],
+)  # fmt: skip
+def test_words_beside_which_an_echo_asserts_nothing(word: str) -> None:
+    assert passes(f"营收999万元 {word}。", "营收是999万元吗？")
+    assert not passes("营收 999万元。", "营收是999万元吗？")
+
+
+def test_what_an_echo_may_stand_beside() -> None:
+    question = "营收是999万元，要求1320万元吗？"
+    assert not passes("营收999万元，共一家[C1]。", question)
+    assert not passes("营收999万元，时间2024年[C1]。", question)
+    assert passes("2099年的情况。", "2099年营收？")
+    assert not passes("2099年营收999万元。", "2099年营收999万元？")
