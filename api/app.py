@@ -164,7 +164,7 @@ def create_app(
     app.include_router(contract_router(ContractParts(assistant, desk.pool, desk.errands)))
     parts = ConversationParts(ledger, desk) if ledger else None
     app.include_router(rejoin_router(Rejoining(assistant, desk, ledger)))
-    app.include_router(threads_router(ThreadParts(assistant, keeper, store)))
+    app.include_router(threads_router(ThreadParts(assistant, keeper, ledger)))
     _add_threads(app, assistant, keeper, desk, parts)
     if parts:
         app.include_router(conversations_router(parts))
@@ -224,14 +224,22 @@ def _add_threads(
 ) -> None:
     known = {**_ALWAYS, **_ON_STORE, **responses("not_found", "invalid_body")}
 
+    def note(caller: Caller, name: str, detail: dict[str, int | str]) -> None:
+        if parts:
+            parts.ledger.note_thread_read(caller, name, detail)
+
     def requests_of(caller: Caller, name: str) -> list[dict[str, Any]]:
         thread_id = thread_of(caller, name)
         _require_thread(keeper, thread_id)
-        return [{**record, "thread_id": name} for record in assistant.saver.list_requests(thread_id)]
+        records = assistant.saver.list_requests(thread_id)
+        note(caller, name, {"requests": len(records)})
+        return [{**record, "thread_id": name} for record in records]
 
-    def view_of(thread_id: str, caller: Caller, language: Language, checkpoint_id: str | None) -> WindowView:
+    def view_of(name: str, caller: Caller, language: Language, checkpoint_id: str | None) -> WindowView:
+        thread_id = thread_of(caller, name)
         _require_thread(keeper, thread_id)
         window = window_of(assistant, thread_id, caller, language, checkpoint_id)
+        note(caller, name, {"turns": window.turns})
         messages = [WindowMessage(role=role, content=content) for role, content in window.messages]
         return WindowView(**window.report(), messages=messages)
 
@@ -248,7 +256,7 @@ def _add_threads(
             CheckpointId | None, Query(description="At this step; the newest when left out.")
         ] = None,
     ) -> WindowView:
-        return await run_in_threadpool(view_of, thread_of(caller, thread_id), caller, language, checkpoint_id)
+        return await run_in_threadpool(view_of, thread_id, caller, language, checkpoint_id)
 
     # A name may hold slashes, so without this a wrong method would be taken for a longer name.
     for part in ("requests", "window", "checkpoints", "fork"):

@@ -196,15 +196,19 @@ class Ledger:
         try:
             self.store.record(owner, action, conversation_id, detail)
         except TAKES_NO_WRITES as error:
-            log.warning(
-                "audit_not_written",
-                action=action,
-                tenant_id=owner.tenant_id,
-                user_id=owner.user_id,
-                conversation_id=None if conversation_id is None else str(conversation_id),
-                detail=detail,
-                error=type(error).__name__,
-            )
+            _log_unwritten(error, action, owner, conversation_id, detail)
+
+    def note_thread_read(self, caller: Caller, name: str, detail: Mapping[str, int | str]) -> None:
+        """Record that a thread was read, as a reading of its conversation where there is one.
+
+        Threads are read while the database is away, too: then the log has that row.
+        """
+        owner = owner_of(caller)
+        try:
+            held = self.store.find(owner, name)
+            self.store.record(owner, "read", held.id if held else None, detail)
+        except ConversationStoreError as error:
+            _log_unwritten(error, "read", owner, None, detail)
 
     def ended(self, thread_id: str, request_id: str) -> Ended | None:
         """How a request ended, from its thread: its state, then its record."""
@@ -227,6 +231,24 @@ class Ledger:
         steps = self.assistant.graph.get_state_history(config, limit=STEPS_SEARCHED)
         found = (result_in(step.values, request_id) for step in steps)
         return next((result for result in found if result), None)
+
+
+def _log_unwritten(
+    error: Exception,
+    action: str,
+    owner: Owner,
+    conversation_id: UUID | None,
+    detail: Mapping[str, int | str] | None,
+) -> None:
+    log.warning(
+        "audit_not_written",
+        action=action,
+        tenant_id=owner.tenant_id,
+        user_id=owner.user_id,
+        conversation_id=None if conversation_id is None else str(conversation_id),
+        detail=detail,
+        error=type(error).__name__,
+    )
 
 
 def ids_of(entry: Entry, answer: StoredMessage | None) -> dict[str, Any]:

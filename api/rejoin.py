@@ -97,6 +97,11 @@ class Rejoining:
             raise Refusal("not_found")
         return Found(thread_id, name, record, entry)
 
+    def note(self, caller: Caller, name: str) -> None:
+        """Record in the audit trail that a request is told again."""
+        if self.ledger:
+            self.ledger.note_thread_read(caller, name, {"requests": 1})
+
     def record_of(self, thread_id: str, request_id: str) -> RequestRecord | None:
         records = self.assistant.saver.list_requests(thread_id)
         return next((record for record in records if record["request_id"] == request_id), None)
@@ -149,10 +154,12 @@ def rejoin_router(parts: Rejoining) -> APIRouter:
         if run is not None:
             last = len(run.feed.after(0))
             if last_event_id < last or (last_event_id == last and not run.feed.ended):
+                await run_in_threadpool(parts.note, caller, run.ask.shown_name)
                 return _follow_here(parts, run, last_event_id)
             if last_event_id == last:
                 return Response(status_code=204)
         found = await run_in_threadpool(parts.look_up, caller, request_id, thread_id)
+        await run_in_threadpool(parts.note, caller, found.name)
         origin: Origin = request.scope["state"]["origin"]
         again = Run(
             Ask(found.thread_id, "", caller, origin, name=found.name),

@@ -14,7 +14,7 @@ from api.bodies import Body, CheckpointId, StrictRoute, ThreadId
 from api.edge import Origin
 from api.identity import caller_of, thread_of
 from api.leases import LeaseKeeper, ThreadBusyError
-from api.ledger import owner_of
+from api.ledger import Ledger, owner_of
 from api.problems import Refusal, responses
 from checkpoint.conversations.errors import NameTakenError
 from checkpoint.conversations.forking import Cut, fork_conversation
@@ -85,11 +85,15 @@ class Forked(BaseModel):
 
 @dataclass(frozen=True)
 class ThreadParts:
-    """What these routes need. Without a store, a fork is the thread alone."""
+    """What these routes need. Without a ledger, a fork is the thread alone."""
 
     assistant: Assistant
     keeper: LeaseKeeper
-    store: ConversationStore | None
+    ledger: Ledger | None
+
+    @property
+    def store(self) -> ConversationStore | None:
+        return self.ledger.store if self.ledger else None
 
 
 def threads_router(parts: ThreadParts) -> APIRouter:
@@ -104,7 +108,7 @@ def threads_router(parts: ThreadParts) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST_STEPS)] = 50,
         before: Annotated[CheckpointId | None, Query()] = None,
     ) -> StepList:
-        return await run_in_threadpool(steps_of, parts, thread_of(caller, thread_id), limit, before)
+        return await run_in_threadpool(read_steps, parts, caller, thread_id, limit, before)
 
     @router.post(
         "/api/threads/{thread_id:path}/fork",
@@ -119,6 +123,14 @@ def threads_router(parts: ThreadParts) -> APIRouter:
         return await run_in_threadpool(fork_thread, parts, caller, thread_id, body, origin.request_id)
 
     return router
+
+
+def read_steps(parts: ThreadParts, caller: Caller, name: str, limit: int, before: str | None) -> StepList:
+    """A page of the caller's thread of this name, recorded in the audit trail."""
+    found = steps_of(parts, thread_of(caller, name), limit, before)
+    if parts.ledger:
+        parts.ledger.note_thread_read(caller, name, {"checkpoints": len(found.items)})
+    return found
 
 
 def steps_of(parts: ThreadParts, thread_id: str, limit: int, before: str | None) -> StepList:

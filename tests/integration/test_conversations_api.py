@@ -4,11 +4,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 import redis
+import structlog
 from door import Door, Script, endings, events_of, open_door, read_until, until
 from sqlalchemy import text
 
@@ -440,6 +442,24 @@ def test_reading_exporting_and_deleting_leave_audit_rows_without_words(
         assert "云帆" not in str(connection.execute(text("SELECT * FROM audit")).all())
 
 
+@pytest.mark.parametrize("kept_here", [True, False])
+def test_reading_by_way_of_the_thread_leaves_the_same_audit_rows(
+    assistant: Any, sqlite_store: ConversationStore, kept_here: bool
+) -> None:
+    with open_door(assistant, store=sqlite_store) as door:
+        door.ask(FACT, "t")
+        identity = named(door)
+        (record,) = door.http.get("/api/threads/t/requests").json()["items"]
+        with ExitStack() as stack:
+            told_by = door if kept_here else stack.enter_context(open_door(assistant, store=sqlite_store))
+            for path in ("/api/threads/t/window", "/api/threads/t/checkpoints"):
+                assert told_by.http.get(path).status_code == 200
+            assert told_by.http.get(f"/api/chat/{record['request_id']}/events").status_code == 200
+            assert told_by.http.get("/api/threads/unknown/window").status_code == 404
+        told = [(action, read and str(UUID(read))) for action, read in audited(sqlite_store)]
+        assert told == [("list", None), *[("read", identity)] * 4]
+
+
 # --- sources ---
 
 
@@ -592,6 +612,17 @@ def broken(sqlite_store: ConversationStore) -> Broken:
 def broken_door(assistant: Any, broken: Broken) -> Iterator[Door]:
     with open_door(assistant, store=broken) as opened:
         yield opened
+
+
+def test_a_thread_is_read_while_the_database_is_away_and_the_log_has_the_row(
+    broken_door: Door, broken: Broken
+) -> None:
+    broken_door.ask(FACT, "t")
+    broken.failing = {"find": 9, "record": 9}
+    with structlog.testing.capture_logs() as logs:
+        for path in ("requests", "window", "checkpoints"):
+            assert broken_door.http.get(f"/api/threads/t/{path}").status_code == 200
+    assert [each["event"] for each in logs].count("audit_not_written") == 3
 
 
 def test_without_the_question_saved_nothing_is_begun(broken_door: Door, broken: Broken) -> None:
