@@ -5,6 +5,7 @@ import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 from typing import Annotated, Any
@@ -45,7 +46,7 @@ from api.connections import (
 from api.contract.router import ContractParts, contract_router
 from api.conversations import ConversationParts, conversations_router, delete_named
 from api.document import describe
-from api.edge import Edge, Origin, log_refusal
+from api.edge import Arrivals, Edge, Origin, log_refusal
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of, thread_of
 from api.leases import LeaseKeeper
@@ -76,6 +77,8 @@ from graph.settings import Settings
 from nodes.contracts import Caller, Language
 
 MOMENT_SECONDS = 2.0  # for what was interrupted to be recorded, and again for its readers to be told
+LAST_CALL_SECONDS = 2.0  # for requests on their way to arrive at a server that leaves, within its grace
+ACCEPTING_TURNS = 3  # of the loop, in which who waits is accepted, or who was becomes a connection
 
 CallerHere = Annotated[Caller, Depends(caller_of)]
 KeyHere = Annotated[str | None, Depends(idempotency_key)]
@@ -171,7 +174,8 @@ def create_app(
     _add_health(app, partial(health.parts, assistant, keeper, store), metrics)
     add_page(app)
     _add_problems(app)
-    app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id)
+    app.state.arrivals = arrivals = Arrivals()
+    app.add_middleware(Edge, clock=assistant.clock, new_id=assistant.new_id, arrivals=arrivals)
     app.add_middleware(Watch, metrics=metrics)
     return app
 
@@ -372,14 +376,30 @@ def _require_thread(keeper: LeaseKeeper, thread_id: str) -> None:
         raise Refusal("not_found")
 
 
+@dataclass(frozen=True)
+class Leaving:
+    """What a server has to tell when it leaves."""
+
+    desk: Desk
+    house: House
+    arrivals: Arrivals
+
+    def begin(self, last_call: float) -> None:
+        """What is on its way may still arrive for so many seconds; after them nothing is taken."""
+        self.house.last_call = last_call
+        self.arrivals.end_in(last_call)
+        asyncio.get_running_loop().call_later(last_call, self.desk.drain)
+
+
 class DrainingServer(uvicorn.Server):
-    """On a signal: take nothing more, let running answers finish, then interrupt and record the rest."""
+    """On a signal: accept nothing more, answer what has come, then interrupt and record what does not end."""
 
     def __init__(
-        self, config: uvicorn.Config, desk: Desk, grace_seconds: float, announce: Callable[[str], None]
+        self, config: uvicorn.Config, leaving: Leaving, grace_seconds: float, announce: Callable[[str], None]
     ) -> None:
         super().__init__(config)
-        self._desk = desk
+        self._leaving = leaving
+        self._desk = leaving.desk
         self._grace_seconds = grace_seconds
         self._announce = announce
 
@@ -398,7 +418,8 @@ class DrainingServer(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._desk.drain()
+        await self._accept_no_more()
+        self._leaving.begin(min(LAST_CALL_SECONDS, self._grace_seconds))
         later = asyncio.get_running_loop().call_later
         patience = later(self._grace_seconds, self._desk.interrupt_all)
         last = later(2 * self._grace_seconds + MOMENT_SECONDS, self._desk.give_up)
@@ -407,6 +428,20 @@ class DrainingServer(uvicorn.Server):
         finally:
             patience.cancel()
             last.cancel()
+
+    async def _accept_no_more(self) -> None:
+        """Closing at once would drop who waits to be accepted, and who was and is not yet a connection."""
+        loop = asyncio.get_running_loop()
+        await _let_turn()
+        for server in self.servers:
+            for door in server.sockets:
+                loop.remove_reader(door.fileno())
+        await _let_turn()
+
+
+async def _let_turn() -> None:
+    for _ in range(ACCEPTING_TURNS):
+        await asyncio.sleep(0)
 
 
 def address_of(host: str, port: int) -> str:
@@ -445,7 +480,7 @@ def make_server(
         timeout_graceful_shutdown=math.ceil(2 * grace + 2 * MOMENT_SECONDS),
         log_config=None,  # its loggers are this process's, like those of every other library
     )
-    return DrainingServer(config, app.state.desk, grace, announce)
+    return DrainingServer(config, Leaving(app.state.desk, house, app.state.arrivals), grace, announce)
 
 
 def house_of(app: FastAPI) -> tuple[House, int]:

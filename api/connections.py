@@ -4,6 +4,9 @@ The server below has no limit to how long a first request may take to come, so i
 `idle_seconds` for the head of each request, bytes that trickle in do not buy more, and what it is sent must
 move. A full house makes room by ending the connection that has been silent for longest, so that ten thousand
 silent ones keep nobody out; only where every connection is being answered is a new one turned away.
+
+A server that leaves still reads and answers what has come: ending a connection with a request in it unread
+would be a reset to its sender, who was taken in like everybody else.
 """
 
 import asyncio
@@ -21,6 +24,7 @@ from nodes.contracts import NewId
 MAX_HEAD_BYTES = 32 * 1024
 MOST_WAITING = 2048  # connections that the system keeps for us to accept, and that we accept at once
 RESERVED_FILES = 512  # for Redis, the database, the knowledge and their like
+SETTLE_SECONDS = 0.1  # in which a server that leaves reads what has come to its silent connections
 
 
 @dataclass
@@ -31,6 +35,7 @@ class House:
     idle_seconds: float
     new_id: NewId
     on_ended: Callable[[str], None] = lambda _reason: None
+    last_call: float | None = None  # seconds for a first request to come, once the server leaves
     silent: "dict[KeptConnection, None]" = field(default_factory=dict)  # longest silent first
     answered: "set[KeptConnection]" = field(default_factory=set)
 
@@ -84,6 +89,8 @@ class KeptConnection:
             self._refuse(Refusal("too_many_connections"))
         self._since = self.loop.time()
         self._look_in(self.house.idle_seconds)
+        if self.house.last_call is not None:
+            self.shutdown()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch:
@@ -116,6 +123,29 @@ class KeptConnection:
         else:
             is_long = self._head_bytes > MAX_HEAD_BYTES and not self._is_answered()
             self._refuse(Refusal("head_too_large" if is_long else "bad_request"))
+
+    def shutdown(self) -> None:
+        """The server leaves: what is being answered is the last, and who said nothing yet still may."""
+        if self._is_answered():
+            super().shutdown()  # type: ignore[misc]
+        else:
+            self.loop.call_later(max(SETTLE_SECONDS, self._rest_of_last_call()), self._take_leave)
+
+    def _rest_of_last_call(self) -> float:
+        """One that was answered has none: it may be ended at any time between two requests."""
+        if self.cycle is not None and not self._head_bytes:
+            return 0.0
+        since = self.loop.time() if self._head_bytes else self._since
+        return since + (self.house.last_call or 0.0) - self.loop.time()
+
+    def _take_leave(self) -> None:
+        """A request that has come by now is answered, which ends the connection."""
+        if self.transport.is_closing() or self._is_answered():
+            return
+        if self._head_bytes:
+            self._refuse(Refusal("shutting_down"))
+        else:
+            super().shutdown()  # type: ignore[misc]
 
     def end(self, reason: str) -> None:
         self.house.on_ended(reason)

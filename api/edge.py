@@ -48,16 +48,53 @@ class Origin:
     trace: str | None
 
 
+class Arrivals:
+    """How long the bodies of requests are waited for: each for `seconds`, and none when the server has left.
+
+    Used in the server's event loop only.
+    """
+
+    def __init__(self, seconds: float = BODY_TIMEOUT_SECONDS) -> None:
+        self._seconds = seconds
+        self._awaited: set[asyncio.Timeout] = set()
+        self._last: float | None = None  # on the loop's clock
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the server leaves, so that no connection is used again."""
+        return self._last is not None
+
+    def end_in(self, seconds: float) -> None:
+        """The server leaves: what has not arrived by then is refused, so that it can be sent elsewhere."""
+        self._last = last = asyncio.get_running_loop().time() + seconds
+        for wait in self._awaited:
+            if not wait.expired():
+                wait.reschedule(min(last, wait.when() or last))
+
+    async def body_of(self, receive: Receive) -> bytes:
+        """The whole body, or a Refusal as soon as it is known to be too large or too slow."""
+        latest = asyncio.get_running_loop().time() + self._seconds
+        try:
+            async with asyncio.timeout_at(latest if self._last is None else min(latest, self._last)) as wait:
+                self._awaited.add(wait)
+                try:
+                    return await _read(receive)
+                finally:
+                    self._awaited.discard(wait)
+        except TimeoutError:
+            raise Refusal(
+                "shutting_down" if self.is_last else "body_timeout", headers={"Connection": "close"}
+            ) from None
+
+
 class Edge:
     """ASGI middleware; puts an Origin into the request's state and X-Request-ID on every response."""
 
-    def __init__(
-        self, app: App, *, clock: Clock, new_id: NewId, body_timeout: float = BODY_TIMEOUT_SECONDS
-    ) -> None:
+    def __init__(self, app: App, *, clock: Clock, new_id: NewId, arrivals: Arrivals | None = None) -> None:
         self._app = app
         self._clock = clock
         self._new_id = new_id
-        self._body_timeout = body_timeout
+        self._arrivals = arrivals or Arrivals()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -66,7 +103,7 @@ class Edge:
         path = quote(scope["path"], errors="replace")
         origin = Origin(self._new_id(), self._clock(), path, _trace_of(scope))
         scope.setdefault("state", {})["origin"] = origin
-        reply = _Reply(send, origin)
+        reply = _Reply(send, origin, self._arrivals)
         try:
             _check_head(scope)
             body = await self._read_body(scope, receive)
@@ -80,15 +117,10 @@ class Edge:
             await reply.refuse(Refusal("internal_error"), scope, receive)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body, or a Refusal as soon as it is known to be too large or too slow."""
         declared = _header(scope, b"content-length") or b"0"
         if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
             raise _too_large()
-        try:
-            async with asyncio.timeout(self._body_timeout):
-                body = await _read(receive)
-        except TimeoutError:
-            raise Refusal("body_timeout", headers={"Connection": "close"}) from None
+        body = await self._arrivals.body_of(receive)
         if body and not _is_json(_header(scope, b"content-type") or b""):
             raise Refusal("unsupported_media_type")
         if body and _is_encoded(scope):
@@ -113,9 +145,10 @@ class ClientGoneError(Exception):
 class _Reply:
     """Passes a response on with our headers, and knows whether one has begun."""
 
-    def __init__(self, send: Send, origin: Origin) -> None:
+    def __init__(self, send: Send, origin: Origin, arrivals: Arrivals) -> None:
         self._send = send
         self._origin = origin
+        self._arrivals = arrivals
         self._has_begun = False
 
     async def send(self, message: Message) -> None:
@@ -125,6 +158,8 @@ class _Reply:
             if all(name != b"x-request-id" for name, _ in headers):
                 # A stream names the request it tells of, which may be an earlier one that this repeats.
                 headers.append((b"x-request-id", self._origin.request_id.encode()))
+            if self._arrivals.is_last and all(name != b"connection" for name, _ in headers):
+                headers.append((b"connection", b"close"))
             message["headers"] = [*headers, *_HEADERS]
         await self._send(message)
 

@@ -1,11 +1,13 @@
 """Whether the process lives, and whether it can answer: which part is down, and nothing secret."""
 
 import tomllib
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from api.leases import LeaseKeeper
+from api.turnlog import log_part_fault
 from checkpoint.conversations.errors import ConversationStoreError
 from checkpoint.conversations.revisions import revision_of
 from checkpoint.conversations.store import ConversationStore
@@ -36,12 +38,23 @@ def parts(
     assistant: Assistant, keeper: LeaseKeeper, store: ConversationStore | None = None
 ) -> dict[str, dict[str, Any]]:
     """Each part with whether it is up. A model is named and not asked: each question would cost money."""
-    found = {
-        "redis": _redis(keeper),
-        "knowledge": _knowledge(assistant),
-        "model": {"up": True, "kind": assistant.services.provider.name},
+    looks: dict[str, Callable[[], dict[str, Any]]] = {
+        "redis": lambda: _redis(keeper),
+        "knowledge": lambda: _knowledge(assistant),
+        "model": lambda: {"up": True, "kind": assistant.services.provider.name},
     }
-    return {**found, "database": _database(store)} if store else found
+    if store:
+        looks["database"] = lambda: _database(store)
+    return {name: _seen(name, look) for name, look in looks.items()}
+
+
+def _seen(name: str, look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A part that fails in a way that nobody foresaw is down as well."""
+    try:
+        return look()
+    except Exception as error:  # noqa: BLE001 - whatever a part raises; logged by type and place
+        log_part_fault(name, error)
+        return {"up": False}
 
 
 def _knowledge(assistant: Assistant) -> dict[str, Any]:

@@ -95,9 +95,16 @@ class TurnLog:
 
 def log_fault(event: str, request_id: str, error: Exception) -> None:
     """An error's type and place. Its message may quote the user, so it stays out of the log."""
-    frames = traceback.extract_tb(error.__traceback__)[-3:]
-    at = [f"{frame.name}:{frame.lineno}" for frame in frames]
-    log.error(event, request_id=request_id, error=type(error).__name__, at=at)
+    log.error(event, request_id=request_id, error=type(error).__name__, at=_places_in(error))
+
+
+def log_part_fault(part: str, error: Exception) -> None:
+    """As `log_fault`, of a part of the service that was only looked at. Its message may tell where it is."""
+    log.error("part_fault", part=part, error=type(error).__name__, at=_places_in(error))
+
+
+def _places_in(error: Exception) -> list[str]:
+    return [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
 
 
 def turn_log(settings: Settings, metrics: Metrics) -> TurnLog:

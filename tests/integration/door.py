@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -136,6 +136,10 @@ class Door:
     def desk(self) -> Any:
         return self.app.state.desk
 
+    @property
+    def house(self) -> Any:
+        return self.server._leaving.house
+
     def post(self, message: str, thread_id: str = "t", **more: Any) -> httpx.Response:
         return self.http.post("/api/chat", json={"thread_id": thread_id, "message": message, **more})
 
@@ -152,19 +156,23 @@ class Door:
 
     def send_raw(self, message: str, thread_id: str = "t", **more: Any) -> socket.socket:
         """A request on a socket of its own, so that the test decides how the connection ends."""
-        body = json.dumps({"thread_id": thread_id, "message": message, **more}).encode()
-        head = (
-            f"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_SECONDS)
-        connection.sendall(head.encode() + body)
+        connection = connect(self)
+        connection.sendall(chat_request(message, thread_id, **more))
         return connection
 
     def wait_idle(self) -> None:
         """Until no slot and no lease is held; fails when one is lost."""
         pool, keeper = self.desk.pool, self.app.state.keeper
         until(lambda: pool.busy() == 0 and keeper.held_count() == 0)
+
+
+def chat_request(message: str, thread_id: str = "t", **more: Any) -> bytes:
+    body = json.dumps({"thread_id": thread_id, "message": message, **more}).encode()
+    head = (
+        "POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 @contextmanager
@@ -233,3 +241,30 @@ def until(condition: Callable[[], Any], seconds: float = WAIT_SECONDS) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
         time.sleep(0.01)
+
+
+def connect(door: Door) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS)
+
+
+def what_comes(connection: socket.socket) -> bytes:
+    """All that arrives until the server ends the connection, which it must."""
+    seen = b""
+    with connection, suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            seen += piece
+    return seen
+
+
+def problem_in(seen: bytes) -> dict[str, Any]:
+    head, _, body = seen.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head
+    assert b"x-request-id: " in head.lower()
+    assert b"connection: close" in head.lower()
+    problem: dict[str, Any] = json.loads(body)
+    return problem
+
+
+def refuses(port: int) -> bool:
+    with socket.socket() as link:
+        return link.connect_ex(("127.0.0.1", port)) != 0

@@ -1,6 +1,5 @@
 """Connections that say nothing, too little or no HTTP: they end, and hold up nobody."""
 
-import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -8,30 +7,25 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from door import WAIT_SECONDS, Door, Script, endings, open_door, read_rest, read_until, stand_in, until
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from door import (
+    WAIT_SECONDS,
+    Door,
+    Script,
+    connect,
+    endings,
+    open_door,
+    problem_in,
+    read_rest,
+    read_until,
+    stand_in,
+    until,
+    what_comes,
+)
 
-import api.app
-from api.connections import MAX_HEAD_BYTES, House, allow_files, places_for, protocol_in
+from api.connections import MAX_HEAD_BYTES, House, allow_files, places_for
 from checkpoint import RedisContextSaver
 
 HEAD = b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-
-
-def protocols() -> list[Any]:
-    """Both that the server may run on: which one is found depends on what is installed."""
-    found: list[Any] = [H11Protocol]
-    with suppress(ImportError):
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-        found.append(HttpToolsProtocol)
-    return found
-
-
-@pytest.fixture(params=protocols(), ids=lambda below: below.__name__)
-def below(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(api.app, "protocol_in", lambda house: protocol_in(house, request.param))
-    return request.param
 
 
 @contextmanager
@@ -39,28 +33,6 @@ def serving(saver: Any, script: Any = None, **settings: Any) -> Iterator[Door]:
     with open_door(stand_in(saver, **settings), run_turn=script or Script()) as door:
         yield door
         door.wait_idle()
-
-
-def connect(door: Door) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS)
-
-
-def what_comes(connection: socket.socket) -> bytes:
-    """All that arrives until the server ends the connection, which it must."""
-    seen = b""
-    with connection, suppress(ConnectionResetError):
-        while piece := connection.recv(65536):
-            seen += piece
-    return seen
-
-
-def problem_in(seen: bytes) -> dict[str, Any]:
-    head, _, body = seen.partition(b"\r\n\r\n")
-    assert b"application/problem+json" in head
-    assert b"x-request-id: " in head.lower()
-    assert b"connection: close" in head.lower()
-    problem: dict[str, Any] = json.loads(body)
-    return problem
 
 
 def ended(door: Door, reason: str) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from door import Door, open_door
+from structlog.testing import capture_logs
 from test_api_lost_connections import _end
 
 from checkpoint.conversations.config import StoreConfig
@@ -100,6 +101,31 @@ def test_redis_down_is_said_by_name(home: Path, short_home: Path) -> None:
         again = open_embedded(short_home)
         assert ready(door)[0] == 200
         _end(again)
+
+
+@pytest.mark.parametrize("part", ["redis", "knowledge", "database"])
+def test_a_part_that_fails_as_nobody_foresaw_is_said_by_name(
+    assistant: Any, config: StoreConfig, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise RecursionError("/place-7731 with secret-7731")
+
+    with open_store(config) as store, open_door(assistant, store=store) as door:
+        asked: dict[str, tuple[Any, str]] = {
+            "redis": (door.app.state.keeper, "ping"),
+            "knowledge": (assistant.services.retriever, "knowledge_version"),
+            "database": (store.database, "is_read_only"),
+        }
+        with monkeypatch.context() as broken, capture_logs() as logged:
+            broken.setattr(*asked[part], fail)
+            response = door.http.get("/health/ready")
+        assert (response.status_code, down(response.json()["parts"])) == (503, [part])
+        assert response.json()["parts"][part] == {"up": False}
+        (line,) = [line for line in logged if line["event"] == "part_fault"]
+        assert (line["part"], line["error"], line["log_level"]) == (part, "RecursionError", "error")
+        assert line["at"][-1].startswith("fail:")
+        assert "7731" not in response.text + str(logged)
+        assert ready(door)[0] == 200
 
 
 def test_knowledge_that_cannot_be_read_is_said_by_name(

@@ -11,7 +11,7 @@ import pytest
 import structlog
 from door import Door, Script, endings, open_door, stand_in
 
-from api.edge import Edge
+from api.edge import Arrivals, Edge
 from api.logs import log_as_json
 from api.webpage import PAGE
 from checkpoint import RedisContextSaver
@@ -140,7 +140,7 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
     async def unreachable(*_: Any) -> None:
         pytest.fail("the app was called without a body")
 
-    edge = Edge(unreachable, clock=lambda: "now", new_id=lambda: "r1", body_timeout=0.01)
+    edge = Edge(unreachable, clock=lambda: "now", new_id=lambda: "r1", arrivals=Arrivals(0.01))
     scope = {"type": "http", "method": "POST", "path": "/api/chat", "headers": []}
     async with asyncio.timeout(10):  # ends the test, not the request
         await edge(scope, never, send)
@@ -299,15 +299,17 @@ def test_another_host_name_is_refused_on_every_route_that_has_a_caller(door: Doo
     assert redis_client.keys("business-assistant:lease:*") == []
 
 
-def test_a_fault_of_ours_says_nothing_of_itself(saver: RedisContextSaver) -> None:
-    assistant = stand_in(saver)
-
-    def fail() -> str:
+def test_a_fault_of_ours_says_nothing_of_itself(
+    saver: RedisContextSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_thread_id: str) -> Any:
         raise LookupError(SECRET)
 
-    assistant.services.retriever.knowledge_version = fail
-    with open_door(assistant, run_turn=Script()) as door:
-        response = door.http.get("/health/ready")
+    with open_door(stand_in(saver), run_turn=Script()) as door:
+        door.ask("好")
+        with monkeypatch.context() as broken:
+            broken.setattr(saver, "list_requests", fail)
+            response = door.http.get("/api/threads/t/requests")
         assert (response.status_code, response.json()["code"]) == (500, "internal_error")
         assert SECRET not in response.text
         assert endings(door.ask("好")) == ["done"]
