@@ -84,8 +84,7 @@ _ENGLISH_TITLE = re.compile(
 )
 # What may stand before the issuer of a document without being part of its name.
 _LEAD = re.compile(
-    "^.*(?:根据|依据|依照|按照|参照|遵照|执行|印发|发布|文号|文件|详见|参见|规定|通知|号为|以及"
-    "|[即为见由按依及和与或在对的了是])"
+    "^.*(?:根据|依据|依照|按照|参照|遵照|执行|印发|发布|文号|文件|规定|通知|[即为见由按依及和与或在对的了是])"
 )
 
 

@@ -137,6 +137,7 @@ def test_an_english_title_is_looked_for_as_a_whole(title: str) -> None:
 def test_an_english_title_cannot_be_judged_by_a_chinese_text() -> None:
     assert is_known("See the Data Security Law.", "《数据安全法》")
     assert is_known("See the Data Security Law.", "Data 法")
+    assert is_known("See the Data Security Law.", "A B C 法")
     assert not is_known("See the Data Security Law.", "Data law 法")
 
 
@@ -155,3 +156,44 @@ def test_a_title_in_brackets_has_80_characters_at_most() -> None:
 def test_figures_of_a_number_are_no_figures_of_the_text() -> None:
     assert "2024" not in Named(f"依据{NUMBER}，补贴5万元").rest
     assert "5万元" in Named(f"依据{NUMBER}，补贴5万元").rest
+
+
+@pytest.mark.parametrize(
+    ("title", "part"),
+    [
+        ("Protection of Minors Act", "Minors Act"),
+        ("Tax on Vehicles Act", "Vehicles Act"),
+        ("Support for Startups Act", "Startups Act"),
+        ("Health and Safety Act", "Safety Act"),
+        ("Theatre Licensing Act", "Licensing Act"),
+        ("City Support for Young Art Students Act", "Support for Young Art Students Act"),
+        ("Measures for Prevention of Fraud", "Measures for Prevention"),
+        ("Measures on Taxes on Vehicles", "Measures on Taxes"),
+        ("Measures of Support for Startups", "Measures of Support"),
+        ("Measures for the Health and Safety", "Measures for the Health"),
+    ],
+)
+def test_part_of_an_english_title_is_another(title: str, part: str) -> None:
+    assert is_known(f"See the {title}.", f"This city applies the {title} to all companies.")
+    assert not is_known(f"See the {title}.", f"This city applies the {part} to all companies.")
+
+
+def test_a_word_that_begins_like_a_kind_of_rule_names_none() -> None:
+    assert Named("Ask Data Lawyers.").all == []
+
+
+@pytest.mark.parametrize("mark", ["'", '"', "“", "”", "·", " "])
+def test_quotes_within_a_title_do_not_matter(mark: str) -> None:
+    assert is_known("《专精特新企业办法》", f"《专精{mark}特新企业办法》")
+
+
+def test_how_long_the_parts_of_a_number_may_be() -> None:
+    for text in (
+        f"{'甲' * 13}〔2024〕第12345号",
+        f"{'甲' * 13}〔2024〕12345号",
+        f"{'甲' * 13}2024年第12345号",
+    ):
+        (said,) = Named(text).all
+        assert (said.issuer, said.year, said.number) == ("甲" * 12, "2024", "12345")
+    assert [one.number for one in Named("云湖规2024年第7号").all] == ["7"]
+    assert [one.text for one in Named("《甲》").all] == ["甲"]
