@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -68,16 +69,16 @@ class Line:
         self._callbacks = client.response_callbacks
         self._idle: list[Ear] = []
         self._owner = os.getpid()
-        self._leads: dict[Hashable, bytes] = {}
+        self._leads: OrderedDict[Hashable, bytes] = OrderedDict()
 
     def call(self, script: bytes, keys: tuple[str, ...], args: tuple[Any, ...], fixed: int) -> Any:
         """The reply of a script. The first `fixed` arguments are the same at every call with these keys."""
         known = (script, keys, args[:fixed])
         lead = self._leads.get(known)
         if lead is None:
-            if len(self._leads) >= MOST_LEADS:
-                self._leads.clear()
             lead = self._leads[known] = pack_lead(("EVALSHA", script, len(keys), *keys, *args[:fixed]))
+            if len(self._leads) > MOST_LEADS:  # the oldest goes, not all: the process's memory stays level
+                self._leads.popitem(last=False)
         return self._say(pack(args[fixed:], lead, 3 + len(keys) + fixed), read_reply)
 
     def ask(self, commands: list[Command]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from checkpoint.codec import NOT_KEPT, UNSURE, EncodedCheckpoint, Header, Held
 from checkpoint.layout import context_key, read_slot, sibling_key, thread_mark
 
-LARGEST_KEPT, MOST_NAMES = 256 * 1024, 1024
+LARGEST_KEPT, MOST_NAMES = 256 * 1024, 256
 PLAIN = frozenset((str, int, float, bool, type(None), bytes))
 
 
@@ -66,17 +66,17 @@ class Memory:
         self._most = most
         # Each of its methods is one step under Python's own lock; another could be left locked by a fork.
         self._known: OrderedDict[str, Known] = OrderedDict()
-        self._names: dict[str, Names] = {}
+        self._names: OrderedDict[str, Names] = OrderedDict()
 
     def names(self, prefix: str, thread_id: object) -> Names:
-        """What is made of a thread's id alone, made once for those in use."""
+        """What is made of a thread's id alone, made once for those in use: the newest `MOST_NAMES`."""
         if type(thread_id) is not str:
             return name_thread(prefix, thread_id)
         found = self._names.get(thread_id)
         if found is None:
-            if len(self._names) >= MOST_NAMES:
-                self._names.clear()
             found = self._names[thread_id] = name_thread(prefix, thread_id)
+            if len(self._names) > MOST_NAMES:
+                self._names.popitem(last=False)
         return found
 
     def get(self, key: str) -> Known | None:

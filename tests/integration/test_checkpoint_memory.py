@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from checkpoint import ContextConfig, RedisContextSaver
 from checkpoint.layout import context_key
-from checkpoint.memory import LARGEST_KEPT, Known, Memory
+from checkpoint.memory import LARGEST_KEPT, MOST_NAMES, Known, Memory
 
 PREFIX = ContextConfig(url="redis://x").key_prefix
 KEY = context_key(PREFIX, "t")
@@ -171,6 +171,17 @@ def test_the_threads_last_used_are_remembered() -> None:
     nothing = Memory(0)
     nothing.set("a", Known(b"", {}))
     assert nothing.get("a") is None
+
+
+def test_names_are_kept_of_the_newest_threads_and_stay_as_many() -> None:
+    memory = Memory(0)
+    counts = []
+    for number in range(3 * MOST_NAMES):
+        made = memory.names("p", f"t{number}")
+        assert memory.names("p", f"t{number}") is made
+        counts.append(len(memory._names))
+    assert counts == [min(number, MOST_NAMES) for number in range(1, 3 * MOST_NAMES + 1)]
+    assert list(memory._names) == [f"t{number}" for number in range(2 * MOST_NAMES, 3 * MOST_NAMES)]
 
 
 def test_a_deleted_thread_is_forgotten_here_too(saver: RedisContextSaver) -> None:
