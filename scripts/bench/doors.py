@@ -227,8 +227,9 @@ class Memory(NamedTuple):
 
     resident: int  # bytes; also moves with what the allocators keep and how it is cut up
     blocks: int  # that Python has allocated, counted exactly
-    in_use: int | None  # bytes that the C allocator has given out and not got back
+    in_use: int | None  # bytes that the C allocator has given out; those that threads keep freed count too
     sqlite: int | None  # bytes of those in SQLite's hands, its page caches among them
+    others: int | None  # bytes of those in all other hands
 
 
 def memory() -> Memory:
@@ -237,7 +238,9 @@ def memory() -> Memory:
     with suppress(OSError, AttributeError):  # another C library keeps what it keeps
         ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return Memory(pages * os.sysconf("SC_PAGE_SIZE"), sys.getallocatedblocks(), _in_use(), _sqlite_bytes())
+    in_use, sqlite = _in_use(), _sqlite_bytes()
+    others = None if in_use is None or sqlite is None else in_use - sqlite
+    return Memory(pages * os.sysconf("SC_PAGE_SIZE"), sys.getallocatedblocks(), in_use, sqlite, others)
 
 
 class _MallInfo(ctypes.Structure):

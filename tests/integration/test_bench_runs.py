@@ -69,6 +69,7 @@ def test_after_turns_of_which_clients_vanish_nothing_is_left_open() -> None:
     assert {"slots", "leases held", "leases stored", "tasks", "turns_running"} <= found.left.keys()
     assert [turns for turns, _ in found.memory] == [125, 250]
     assert all(each.in_use > each.sqlite > 0 < each.blocks for _, each in found.memory)
+    assert all(each.in_use == each.sqlite + each.others for _, each in found.memory)
     assert "Left open: nothing" in soak.report(found, warm_up=0)
 
 

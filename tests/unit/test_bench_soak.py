@@ -1,11 +1,25 @@
 """What the soak and the open loop work out: departures, arrivals, and the slope of the memory."""
 
+import os
 import random
+import subprocess
+import sys
 
 import pytest
 
+from scripts.bench.doors import Memory
 from scripts.bench.load import arrivals
-from scripts.bench.soak import MOST_EVENTS, TURNS, Slope, plan, slope_of, t_value
+from scripts.bench.soak import (
+    MOST_EVENTS,
+    TUNABLES,
+    TURNS,
+    Slope,
+    growth,
+    plan,
+    slope_of,
+    t_value,
+    without_thread_caches,
+)
 
 
 def test_a_seed_gives_the_same_turns_and_departures_again() -> None:
@@ -66,3 +80,52 @@ def test_too_few_samples_have_no_slope() -> None:
 )
 def test_students_t_is_that_of_the_tables(freedom: float, value: float) -> None:
     assert t_value(freedom) == pytest.approx(value, rel=0.01)
+
+
+def test_what_fills_up_is_told_from_what_grows() -> None:
+    """A cache that is full after 3,000 turns has a slope after 2,000 and none in the last half."""
+    filling = [(turns, Memory(turns, 7, min(turns, 3000), None, None)) for turns in range(200, 20_001, 200)]
+    rows = {cells[1]: cells[-3:-1] for cells in map(cells_of, growth(filling, 2000).splitlines())}
+    assert rows["resident"] == ["+1.00 ± 0.00", "+1.00 ± 0.00"]
+    assert rows["blocks"] == ["+0.00 ± 0.00", "+0.00 ± 0.00"]
+    assert rows["in_use"][0] not in ("+0.00 ± 0.00", "–")
+    assert rows["in_use"][1] == "+0.00 ± 0.00"
+    assert "sqlite" not in rows
+
+
+def cells_of(row: str) -> list[str]:
+    return [cell.strip() for cell in row.split("|")]
+
+
+# Takes seven blocks of each of 31 sizes and gives them back: 167 kB, all of which one thread may keep.
+GIVE_BACK = """
+import ctypes
+from scripts.bench.doors import _in_use
+c = ctypes.CDLL(None)
+c.malloc.restype, c.malloc.argtypes, c.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+before = _in_use()
+for block in [c.malloc(size) for size in range(520, 1016, 16) for _ in range(7)]:
+    c.free(block)
+print(-1 if before is None else _in_use() - before)
+"""
+
+
+def kept_of_what_was_given_back(tunables: str) -> int:
+    env = {**os.environ, TUNABLES: tunables}
+    said = subprocess.run([sys.executable, "-c", GIVE_BACK], env=env, capture_output=True, check=True)
+    return int(said.stdout)
+
+
+def test_without_thread_caches_what_was_given_back_does_not_count() -> None:
+    kept = kept_of_what_was_given_back("")
+    if kept < 0:
+        pytest.skip("another C library tells nothing")
+    assert kept > 50_000
+    assert kept_of_what_was_given_back(without_thread_caches("")) < 20_000
+
+
+def test_tunables_that_were_set_stay() -> None:
+    assert without_thread_caches("") == "glibc.malloc.tcache_count=0"
+    assert without_thread_caches("glibc.malloc.perturb=1") == (
+        "glibc.malloc.perturb=1:glibc.malloc.tcache_count=0"
+    )
