@@ -108,6 +108,8 @@ _AFFIRMS = re.compile(
 )
 _DENIED_AFTER = re.compile(
     r"(?:现象|情况|症状)?(?:倒|也|都|是|:|：|-|\s)*(?:没有过?|没|无|否|不明显|none|no|negative)$"
+    r"|(?:现在|目前|还|都|也|一直|从来)*(?:没有?|未|不)再?(?:[交缴买上办领拿]|缴纳|办理|参加|领取)(?:了|过)?$"
+    r"|\s*(?:(?:is|was|are|were|has|have)(?:n['’]t|\s+not)|not|never)\s+(?:\w+\s+)?(?:paid|covered|received)\b"
 )
 _GONE_AFTER = re.compile(
     r"胀?(?:现在|已经|都)*(?:消了|退了|好了|消失了)$"

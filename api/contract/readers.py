@@ -214,7 +214,7 @@ def _score_of(found: "re.Match[str]") -> str | None:
 _LENGTH_ZH = re.compile(
     r"(?P<q>半|一两|两三|三四|四五|五六|七八|好几|几|数|十几|多|"
     + _NUMBER
-    + r")\s*(?P<m>多)?(?P<g>个)?(?P<h>半)?"
+    + r")\s*(?P<m>多)?(?P<g>个)?(?P<h>半|多)?"
     r"(?P<u>小时|钟头|天|日(?!子)|周|星期|礼拜|月|年)(?P<r>半|多)?(?!前(?!就?开始)|后|级|龄|号|以上的)"
 )
 _COUNT_EN = rf"(?:{_NUMBER_EN}|a few|a couple(?: of)?|several|many|an?)"
@@ -300,21 +300,30 @@ def _length_in_english(clause: str) -> str | None:
 # A count, a choice, words of one's own
 
 
+_COUNTED = re.compile(rf"({_SOME})(?:\s*(?:[-~到至]|to)\s*({_SOME}))?")
+_DENIED_COUNT = re.compile(rf"(?:并?不是|\bnot)\s*{_SOME}")
+
+
 @dataclass(frozen=True)
 class Number:
-    """How many of what `words` name: a number beside them, or alone in reply. "0" where they are denied."""
+    """How many of what `words` name ("3", "3-5"): a number beside them, or alone in reply. "0" where they are
+    denied; a number that is denied gives way to the next ("不是3个，是5个").
+    """
 
     words: "re.Pattern[str]"
     unit: str = r"个|人|名|位"
 
     def __call__(self, heard: Heard, asked: Asked) -> str | None:
+        is_corrected = False
         for clause in heard.stated:
-            if self.words.search(clause):
-                found = re.search(rf"({_NUMBER}|\b{_NUMBER_EN}\b)\s*(?:{self.unit})?", clause)
-                if found:
-                    return _plain(number_of(found[1]))
-                if polarity(clause, self.words) is False:
-                    return "0"
+            is_named = bool(self.words.search(clause))
+            if not (is_named or is_corrected):
+                continue
+            if found := _COUNTED.search(_DENIED_COUNT.sub("", clause)):
+                return "-".join(_plain(number_of(word)) for word in found.groups() if word)
+            if is_named and polarity(clause, self.words) is False:
+                return "0"
+            is_corrected = bool(_DENIED_COUNT.search(clause))
         return self._bare(heard) if asked.is_pending else None
 
     def _bare(self, heard: Heard) -> str | None:

@@ -267,6 +267,42 @@ def test_lists_only_grow_and_a_bare_no_says_none() -> None:
     assert said("我喜欢跑步").state.model_dump()["aggravating_factors"] == []
 
 
+@pytest.mark.parametrize(
+    ("slot", "text", "expected"),
+    [
+        ("social_insurance", "社保交了", "已缴纳"),
+        ("social_insurance", "社保没交", "未缴纳"),
+        ("social_insurance", "社保还没有缴纳", "未缴纳"),
+        ("social_insurance", "社保一直没断", "已缴纳"),
+        ("social_insurance", "social insurance not paid", "not paid"),
+        ("social_insurance", "insurance hasn't been paid", "not paid"),
+        ("social_insurance", "insurance is paid", "paid"),
+        ("employees", "招了3个人", "3"),
+        ("employees", "员工不是3个，是5个", "5"),
+        ("employees", "不是3个，员工是5个", "5"),
+        ("employees", "招了3到5个人", "3-5"),
+        ("employees", "we hired 3 to 5 people", "3-5"),
+        ("employees", "we employ not 3 but 5 people", "5"),
+        ("employees", "没有员工", "0"),
+        ("employees", "员工招了，孩子有2个", None),
+        ("registered_for", "注册一个多月了", "一个多月"),
+        ("registered_for", "注册两个半月了", "两个半月"),
+        ("registered_for", "注册2个多星期", "2个多星期"),
+    ],
+)
+def test_what_a_business_says_unasked(slot: str, text: str, expected: str | None) -> None:
+    before = {
+        "domain": "startup_subsidy",
+        "stage": "",
+        "request": "补贴",
+        "red_flags": [],
+        "missing_slots": [slot],
+    }
+    given = StartupSubsidyState.model_validate({**before, "pending_answer_for": []})
+    found = advance(STARTUP_SUBSIDY, given, text, language_of(text))
+    assert found.state.model_dump()[slot] == expected
+
+
 # Warning signs
 
 
