@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 
 from nodes.contracts import Caller
 from nodes.gate import BadTextError, check_text, make_gate, pair_of_messages
@@ -286,3 +287,48 @@ def test_a_time_that_cannot_be_read_is_refused(time: Any) -> None:
     with pytest.raises(BadTextError, match="received_at") as refused:
         gate({"request": {"text": "你好", "received_at": time}}, caller=Caller())
     assert refused.value.code == "time_unreadable"
+
+
+# Found missing by mutation
+
+
+def test_the_first_turn_is_number_one() -> None:
+    assert gate({"request": {"text": "你好"}}, caller=Caller())["turn_count"] == 1
+
+
+def test_a_message_that_comes_alone_is_taken_as_one() -> None:
+    assert pair_of_messages(None, HUMAN) == [HUMAN]
+    assert pair_of_messages(None, []) == []
+
+
+def test_two_messages_are_kept_and_the_answer_is_the_newest() -> None:
+    old, new = ({"type": "ai", "content": text, "id": text} for text in ("旧", "新"))
+    later = {**HUMAN, "content": "又问", "id": "m3"}
+    assert pair_of_messages(None, [HUMAN, old, new]) == [HUMAN, old]
+    assert pair_of_messages([HUMAN, old], [new]) == [HUMAN, new]
+    assert pair_of_messages([HUMAN, old], [old, new]) == [HUMAN, new]
+    assert pair_of_messages([HUMAN, later], [new]) == [later, new]
+    assert pair_of_messages(None, [new]) == [new]
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "content"),
+    [
+        ({"role": "user", "content": "甲", "id": "x"}, "human", "甲"),
+        ({"type": "human", "content": "甲", "id": "x"}, "human", "甲"),
+        ({"role": "assistant", "content": "甲", "id": "x"}, "ai", "甲"),
+        ({"role": "system", "content": "甲", "id": "x"}, "ai", "甲"),
+        (HumanMessage("甲", id="x"), "human", "甲"),
+        (AIMessage("甲", id="x"), "ai", "甲"),
+        ({"role": "user", "content": ["甲", {"text": "乙"}, {"type": "image"}], "id": "x"}, "human", "甲乙"),
+        ({"role": "user", "content": None, "id": "x"}, "human", ""),
+    ],
+)  # fmt: skip
+def test_a_message_of_any_form_becomes_plain(message: Any, kind: str, content: str) -> None:
+    assert pair_of_messages(None, [message]) == [{"type": kind, "content": content, "id": "x"}]
+
+
+def test_a_message_without_an_id_gets_one_of_its_own() -> None:
+    ids_given = [pair_of_messages(None, [{"role": "user", "content": "甲"}])[0]["id"] for _ in range(2)]
+    assert all(ids_given)
+    assert len(set(ids_given)) == 2
