@@ -72,8 +72,6 @@ def standing(clauses: Sequence[str], words: "re.Pattern[str]") -> Standing | Non
             continue
         if told.startswith("was ") and now in ("there", "not there", "recurs"):
             continue
-        if now == "recurs" and told == "not there" and not words.search(clause):
-            continue
         now = told
     if now is None:
         return None
@@ -85,7 +83,7 @@ def _told_in(clause: str, words: "re.Pattern[str]", before: _Told | None) -> _To
     if NOT_GONE.search(clause):
         return "there" if mentions or before in ("there", "was there") else None
     if _GONE.fullmatch(clause):
-        return "not there" if mentions or before in ("there", "was there", "recurs") else None
+        return "not there" if mentions or before in ("there", "was there") else None
     if mentions:
         return _told_by_name(clause, words, clause[mentions[-1].end() :])
     if before in ("was there", "was not there", "not there") and _BACK.fullmatch(clause):
