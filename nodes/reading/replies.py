@@ -29,7 +29,7 @@ def command(text: str) -> Command | None:
 
 # --- a place in a list ---
 
-_UNITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_UNITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"〇": 0}
 _TENS = {"十": 10, "百": 100}
 _WORD_NUMBERS = {
     word: number
@@ -105,7 +105,7 @@ _WELL_FORMED = re.compile(rf"(?:{_DIGIT_ZH}百)?(?:[零〇]{_DIGIT_ZH}|{_DIGIT_Z
 
 _AROUND_NAME = re.compile(
     r"(?:[请我就说想要问选择看查是的吧呢啊那个这家指\s,.。!?:、'“”「」()]|公司|一下|谢谢"
-    r"|\b(?:i|it|is|it's|i'm|mean|meant|the|please|choose|pick|select|want|company|thanks|one|of|for|about"
+    r"|\b(?:it's|i'm|it|is|i|mean|meant|the|please|choose|pick|select|want|company|thanks|one|of|for|about"
     r"|asking)\b)*+"
 )
 _FUNCTION_WORDS = frozenset(
@@ -169,18 +169,18 @@ _TALK = (
     r"明白了?|知道了|懂了|收到|了解了?|太好了|太棒了|厉害|真棒|不错|赞|对不起|抱歉|不好意思",
     r"(?:你|您)是(?:谁|什么|机器人|ai|人工智能|真人)(?:啊|呀|吗)?|(?:你|您)叫什么(?:名字)?",
     r"(?:你|您)(?:能|会|可以)(?:帮我)?(?:做|干)?(?:些|点)?什么|(?:你|您)(?:最近|今天)?(?:怎么样|还好吗)",
-    r"介绍一下你自己|自我介绍一下?|小助手|助手",
+    r"介绍一下你自己|自我介绍(?:一下)?|小助手|助手",
     # English
     r"hello|hey|hiya|hi+|howdy|greetings|good (?:morning|afternoon|evening|night|day|job)|yo\b|there"
     r"|everyone",
     r"thanks?(?: (?:you|a lot|so much|very much|again|for (?:your|the) help))*|thx|ty\b|cheers"
     r"|much appreciated",
     r"great|nice to meet you|nice|cool|perfect|awesome|wonderful|excellent|well done|good|fine|sure"
-    r"|all ?right",
+    r"|al(?:l ?)?right",
     r"ok(?:ay)?|got it|i see|understood|bye ?bye|goodbye|bye|see you(?: later)?|later|you're welcome"
     r"|no problem",
     r"never ?mind|that's all|sorry|how are you(?: (?:doing|today))*|what's up|sup\b|who are you|what are you",
-    r"what(?:'s| is) your name|what can you do(?: for me)?|are you (?:a )?(?:bot|robot|human|ai|real)",
+    r"what(?:'s| is) your name|what can you do(?: for me)?|are you (?:an? )?(?:bot|robot|human|ai|real)",
     r"have a (?:nice|good) day|help|lol|ha(?:ha)+|wow|assistant|yes|yeah|yep|nope|no",
 )
 # Atomic, so that no text makes the repetition try its pieces in every way.

@@ -289,3 +289,381 @@ def test_what_says_more_than_small_talk(text):
 def test_long_laughter_does_not_take_for_ever():
     assert not is_small_talk("哈" * 55 + "x")
     assert not is_small_talk("好的好" * 19 + "吃")
+
+
+# Found missing by mutation
+
+
+@pytest.mark.parametrize(
+    "thing",
+    ["个", "家", "项", "条", "种", "款", "号", "间", "位", "行", "选项", "公司", "问题", "家公司", "个选项"],
+)
+def test_a_place_may_be_said_with_the_thing(thing):
+    assert ordinal(f"第三{thing}") == 3
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "请",
+        "我",
+        "想",
+        "要",
+        "我想",
+        "我要",
+        "选",
+        "选择",
+        "看",
+        "问",
+        "问的",
+        "是",
+        "就是",
+        "就",
+        "选项",
+        "序号",
+        "编号",
+        "号码",
+        "请选择",
+        "我要问的是",
+        "我想看",
+    ],
+)
+def test_a_place_may_be_led_in(lead):
+    assert ordinal(f"{lead}第三个") == 3
+    assert ordinal(f"{lead}三") == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i choose 3",
+        "I pick the third",
+        "I want number 3",
+        "i mean option 3",
+        "choose 3",
+        "pick 3",
+        "select 3",
+        "it is 3",
+        "it's the third",
+        "the 3rd",
+        "option 3",
+        "number 3",
+        "no. 3",
+        "no 3",
+        "choice 3",
+        "item 3",
+        "nr. 3",
+        "nr 3",
+        "#3",
+        "option #3",
+        "third option",
+        "third choice",
+        "third item",
+        "third company",
+        "3, please",
+        "3 please",
+        "3rd",
+        "第三的",
+        "第三吧",
+        "3号",
+        "3项",
+        "三项",
+        "03",
+        "3.",
+    ],
+)
+def test_every_way_to_say_three(text):
+    assert ordinal(text) == 3
+
+
+@pytest.mark.parametrize(
+    ("word", "number"),
+    [
+        (word, number)
+        for number, words in enumerate(
+            [
+                "one first 1st",
+                "two second 2nd 二",
+                "three third 3rd 三",
+                "four fourth 4th 四",
+                "five fifth 5th 五",
+                "six sixth 6th 六",
+                "seven seventh 7th 七",
+                "eight eighth 8th 八",
+                "nine ninth 9th 九",
+                "ten tenth 10th 十",
+                "eleven eleventh 11th 十一",
+                "twelve twelfth 12th 十二",
+            ],
+            1,
+        )
+        for word in words.split()
+    ],
+)
+def test_words_for_numbers(word, number):
+    assert ordinal(f"第{word}个" if word > "一" else f"the {word} one") == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("一百二十", 120),
+        ("一百零五", 105),
+        ("一百〇五", 105),
+        ("九百九十九", 999),
+        ("二百", 200),
+        ("三十", 30),
+        ("十九", 19),
+    ],
+)
+def test_chinese_numbers_of_three_digits(text, number):
+    assert ordinal(f"第{text}个") == number
+
+
+@pytest.mark.parametrize("text", ["一百五", "百五", "一零", "二百百", "十零", "零"])
+def test_numerals_that_make_no_place(text):
+    assert ordinal(f"第{text}个") is None
+
+
+def test_equal_values_of_one_company_are_one_option():
+    twice: list[Option] = [{"value": "a", "label": "云帆科技"}, {"value": "a", "label": "云帆科技公司"}]
+    found = match_option("云帆科技", twice)
+    assert found is not None
+    assert found["value"] == "a"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "请",
+        "我",
+        "就",
+        "说",
+        "想",
+        "要",
+        "问",
+        "选择",
+        "看",
+        "查",
+        "是",
+        "的",
+        "吧",
+        "呢",
+        "啊",
+        "那个",
+        "这家",
+        "指",
+        "公司",
+        "一下",
+        "谢谢",
+        "我想问一下",
+        "i mean ",
+        "it is ",
+        "it's ",
+        "the ",
+        "please ",
+        "choose ",
+        "pick ",
+        "select ",
+        "want ",
+        "company ",
+        "thanks ",
+        "one of ",
+        "for ",
+        "about ",
+        "asking ",
+        "i'm asking about ",
+        "meant ",
+    ],
+)
+def test_filler_words_around_a_name(words):
+    found = match_option(f"{words}星河食品", OPTIONS)
+    assert found is not None
+    assert found["value"] == "xh"
+    assert match_option(f"{words}星河食品招聘", OPTIONS) is None
+
+
+@pytest.mark.parametrize(
+    "word", ["the", "of", "and", "or", "a", "an", "in", "on", "to", "for", "is", "it", "at", "by", "co", "no"]
+)
+def test_a_function_word_names_no_option(word):
+    options: list[Option] = [{"value": "x", "label": f"Big {word} House"}]
+    assert match_option(word, options) is None
+
+
+def test_a_part_of_a_name_begins_a_word_and_has_two_characters():
+    assert match_option("x", [{"value": "v", "label": "X Works"}]) is None
+    assert match_option("wo", [{"value": "v", "label": "X Works"}]) is not None
+    assert match_option("orks", [{"value": "v", "label": "X Works"}]) is None
+    assert match_option("--", [{"value": "v", "label": "X -- Y"}]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "你好啊",
+        "您好吗",
+        "大家好",
+        "你好哇",
+        "哈啰",
+        "哈罗",
+        "喂",
+        "在不在",
+        "有人吗",
+        "上午好",
+        "中午好",
+        "下午安",
+        "晚上好",
+        "早安",
+        "早",
+        "十分感谢",
+        "太谢谢了",
+        "真感谢",
+        "真的谢谢",
+        "多谢啦",
+        "好谢",
+        "谢谢您的帮助",
+        "谢谢助手",
+        "辛苦啦",
+        "辛苦你了",
+        "辛苦您了",
+        "辛苦",
+        "不客气",
+        "不用谢",
+        "没关系",
+        "没事了",
+        "没事",
+        "拜",
+        "回头见",
+        "回见",
+        "好嘞",
+        "好哒",
+        "好的呀",
+        "好吧",
+        "好啊",
+        "好了",
+        "好呢",
+        "行",
+        "行吧",
+        "可以",
+        "可以了",
+        "嗯好的",
+        "嗯",
+        "哦",
+        "噢噢",
+        "啊",
+        "呵呵",
+        "嘿",
+        "嘻嘻",
+        "明白",
+        "懂了",
+        "收到",
+        "了解",
+        "了解了",
+        "太好了",
+        "太棒了",
+        "厉害",
+        "真棒",
+        "不错",
+        "赞",
+        "对不起",
+        "抱歉",
+        "不好意思",
+        "您是谁呀",
+        "你是什么",
+        "你是机器人吗",
+        "你是ai吗",
+        "你是人工智能",
+        "你是真人吗",
+        "你叫什么",
+        "您叫什么名字",
+        "你会什么",
+        "你可以帮我做些什么",
+        "你能干点什么",
+        "你最近怎么样",
+        "你今天还好吗",
+        "介绍一下你自己",
+        "自我介绍",
+        "自我介绍一下",
+        "小助手",
+        "助手",
+        "hey",
+        "hiya",
+        "hiii",
+        "howdy",
+        "greetings",
+        "good afternoon",
+        "good evening",
+        "good night",
+        "good day",
+        "good job",
+        "yo",
+        "hi there",
+        "hello everyone",
+        "thank you",
+        "thanks a lot",
+        "thanks so much",
+        "thanks again",
+        "thanks for your help",
+        "thanks for the help",
+        "ty",
+        "cheers",
+        "much appreciated",
+        "great",
+        "nice to meet you",
+        "nice",
+        "cool",
+        "perfect",
+        "awesome",
+        "wonderful",
+        "excellent",
+        "well done",
+        "good",
+        "fine",
+        "sure",
+        "all right",
+        "alright",
+        "ok",
+        "okay",
+        "got it",
+        "i see",
+        "understood",
+        "bye bye",
+        "byebye",
+        "goodbye",
+        "see you",
+        "see you later",
+        "later",
+        "you're welcome",
+        "no problem",
+        "never mind",
+        "nevermind",
+        "sorry",
+        "how are you doing today",
+        "what's up",
+        "sup",
+        "what are you",
+        "what's your name",
+        "what is your name",
+        "what can you do for me",
+        "are you a bot",
+        "are you real",
+        "are you human",
+        "are you an ai",
+        "are you a robot",
+        "have a nice day",
+        "have a good day",
+        "help",
+        "lol",
+        "haha",
+        "hahaha",
+        "wow",
+        "assistant",
+        "yes",
+        "yeah",
+        "yep",
+        "no",
+    ],
+)
+def test_more_small_talk(text):
+    assert is_small_talk(text)
