@@ -134,7 +134,7 @@ def advance(domain: Domain, state: DialogueState, text: str, language: Language)
         **values,
         "red_flags": flags,
         "missing_slots": missing,
-        "stage": RED_FLAG if flags else COLLECTING if missing else READY,
+        "stage": _stage(before, flags, missing),
         "last_question": asking.ask[language] if asking else None,
         "pending_answer_for": [asking.name] if asking else [],
     }
@@ -145,6 +145,13 @@ def advance(domain: Domain, state: DialogueState, text: str, language: Language)
         heard.asks,
         changed["last_question"],
     )
+
+
+def _stage(before: Values, flags: Sequence[str], missing: Sequence[str]) -> str:
+    """Once there were signs it stays so, also where their list was lost on the way (a null slice of Go)."""
+    if flags or before["stage"] == RED_FLAG:
+        return RED_FLAG
+    return COLLECTING if missing else READY
 
 
 def watch(domain: Domain, state: DialogueState, text: str, language: Language) -> Advanced:

@@ -26,7 +26,7 @@ from api.contract.models import (
     WindowSeen,
 )
 from api.contract.parsing import ContractError, Fault, Parsed
-from api.contract.states import Advanced, advance, watch
+from api.contract.states import RED_FLAG, Advanced, advance, watch
 from api.contract.versions import SPOKEN
 from graph.build import Services, TurnGraph, build_graph
 from graph.compose import fixed_caller
@@ -165,7 +165,8 @@ def _asking_back(reading: Reading) -> Reading:
 
 def _around(reading: Reading) -> tuple[str, str]:
     """The text before and after the graph's: the warning while there are signs, and the next question."""
-    notice = reading.parsed.domain.notice[reading.language] if reading.advanced.state.red_flags else ""
+    is_warned = reading.advanced.state.stage == RED_FLAG
+    notice = reading.parsed.domain.notice[reading.language] if is_warned else ""
     asked = reading.advanced.next_question or ""
     if reading.question is None:
         return GAP.join(text for text in (notice, asked) if text), ""

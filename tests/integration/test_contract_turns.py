@@ -142,6 +142,13 @@ def test_a_warning_comes_first_and_again_after_a_reset(assistant: Assistant) -> 
     assert answer["consultation_state"]["red_flags"] == ["发热"]
 
 
+def test_the_warning_is_said_as_long_as_the_stage_says_so(sender: Sender) -> None:
+    answer = sender.send(contract("谢谢", {**COMPLETE, "stage": "red_flag", "red_flags": None}))
+    assert answer["answer"].startswith("您描述的情况里有需要警惕的信号")
+    again = sender.send(contract("谢谢", answer["consultation_state"]))
+    assert again["answer"] == answer["answer"]
+
+
 # The question, and what is refused
 
 

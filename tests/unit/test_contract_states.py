@@ -378,6 +378,13 @@ def test_no_warning_sign_is_ever_dropped_or_doubled() -> None:
     assert said("麻木", red_flags=known).state.red_flags == [*known, "麻木"]
 
 
+def test_a_state_that_lost_its_signs_on_the_way_stays_in_warning() -> None:
+    """Go sends a slice that was never filled as null, which is an empty list."""
+    for move in (advance, watch):
+        found = move(CONSULTATION, state(stage="red_flag", red_flags=None), "谢谢", "zh").state
+        assert (found.stage, found.red_flags) == ("red_flag", [])
+
+
 def test_a_message_that_is_not_answered_still_raises_signs_and_nothing_else() -> None:
     before = state(pending_answer_for=["pain"], last_question="疼吗？")
     found = watch(CONSULTATION, before, "疼痛6分，发烧", "zh").state.model_dump()
