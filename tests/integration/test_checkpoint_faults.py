@@ -151,6 +151,13 @@ async def test_another_type_under_our_key(any_saver: Any, redis_client: redis.Re
     assert [f async for f in any_saver.alist(None)] == []
 
 
+RECORD: dict[str, Any] = {
+    "schema_version": 1, "request_id": "r", "thread_id": "t", "question": "", "original_question": None,
+    "input_kind": "unknown", "received_at": "", "started_at": "", "finished_at": None, "duration_ms": None,
+    "status": "running", "degraded": False, "error_code": None,
+}  # fmt: skip
+
+
 @SIZES
 async def test_a_newer_form_is_left_alone(any_saver: Any, redis_client: redis.Redis, size: int) -> None:
     redis_client.hset(KEY, mapping={"c": '2:"t"', "something": "new"})
@@ -164,6 +171,7 @@ async def test_a_newer_form_is_left_alone(any_saver: Any, redis_client: redis.Re
         any_saver.aprune(["t"], strategy="delete"),
         any_saver.adelete_for_runs(["r"]),
         any_saver.acopy_thread("t", "u"),
+        any_saver.aput_request(RECORD),
     ]
     for call in calls:
         with pytest.raises(NewerFormatError, match="Upgrade"):

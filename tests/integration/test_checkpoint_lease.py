@@ -3,6 +3,7 @@
 import asyncio
 import operator
 import threading
+from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -306,26 +307,50 @@ async def test_expiry_takes_everything(make_any_saver: Any, redis_client: redis.
     assert redis_client.keys() == []
 
 
-@SIZES
-def test_a_server_that_refuses_expire_refuses_the_write(
-    redis_url: str, redis_client: redis.Redis, size: int
-) -> None:
+@pytest.fixture
+def weak(redis_url: str, redis_client: redis.Redis) -> Iterator[RedisContextSaver]:
+    """A saver whose user may not call EXPIRE."""
     redis_client.acl_setuser(
         "weak", enabled=True, passwords=["+p"], keys=["*"], commands=["+@all", "-expire"]
     )
     client = redis.Redis.from_url(redis_url, username="weak", password="p")
     try:
         with client, RedisContextSaver(ContextConfig(url=redis_url), client=client) as weak:
-            for write in (
-                lambda: asyncio.run(put(_Async(weak), "1", None, size)),
-                lambda: weak.put_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
-                lambda: weak.put_request(make_record()),
-            ):
-                with pytest.raises(Exception, match="EXPIRE among them"):
-                    write()
-                assert redis_client.keys() == []
+            yield weak
     finally:
         redis_client.acl_deluser("weak")
+
+
+def refused_writes(weak: RedisContextSaver, size: int) -> Iterator[None]:
+    """Each way to write, refused."""
+    for write in (
+        lambda: asyncio.run(put(_Async(weak), "1", None, size)),
+        lambda: weak.put_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
+        lambda: weak.put_request(make_record()),
+    ):
+        with pytest.raises(Exception, match="EXPIRE among them"):
+            write()
+        yield
+
+
+@SIZES
+def test_a_server_that_refuses_expire_refuses_the_write(
+    weak: RedisContextSaver, redis_client: redis.Redis, size: int
+) -> None:
+    for _ in refused_writes(weak, size):
+        assert redis_client.keys() == []
+
+
+@SIZES
+def test_a_server_that_refuses_expire_keeps_what_was_there(
+    weak: RedisContextSaver, saver: RedisContextSaver, redis_client: redis.Redis, size: int
+) -> None:
+    asyncio.run(put(_Async(saver), "0"))
+    (key,) = redis_client.keys()
+    before = redis_client.hgetall(key)
+    for _ in refused_writes(weak, size):
+        assert before.items() <= redis_client.hgetall(key).items()
+        assert redis_client.ttl(key) > 0
 
 
 class _Async:
