@@ -140,7 +140,7 @@ class KeptConnection:
 
     def _take_leave(self) -> None:
         """A request that has come by now is answered, which ends the connection."""
-        if self.transport.is_closing() or self._is_answered():
+        if self.transport.is_closing():
             return
         if self._head_bytes:
             self._refuse(Refusal("shutting_down"))

@@ -21,7 +21,8 @@ def address() -> Iterator[str]:
                 self.send_header("Location", "/keys")
                 self.end_headers()
                 return
-            body = {"/keys": DOCUMENT, "/large": b" " * MAX_DOCUMENT_BYTES + b"x"}[self.path]
+            full = DOCUMENT + b" " * (MAX_DOCUMENT_BYTES - len(DOCUMENT))
+            body = {"/keys": DOCUMENT, "/full": full, "/large": full + b" "}[self.path]
             self.send_response(200)
             self.end_headers()
             self.wfile.write(body)
@@ -38,6 +39,19 @@ def address() -> Iterator[str]:
 
 def test_the_document_at_the_address(address: str) -> None:
     assert fetch_document(f"{address}/keys") == DOCUMENT
+
+
+def test_the_largest_document(address: str) -> None:
+    assert len(fetch_document(f"{address}/full")) == MAX_DOCUMENT_BYTES
+
+
+def test_no_proxy_is_asked_for_what_is_on_this_machine(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert fetch_document(f"{address}/keys") == DOCUMENT
+    with pytest.raises(OSError, match="refused"):
+        fetch_document(f"{address.replace('127.0.0.1', '127.0.0.2')}/keys")
 
 
 def test_a_redirect_is_not_followed_even_to_what_would_do(address: str) -> None:

@@ -36,6 +36,7 @@ from api.errands import Errands
 from checkpoint import RedisContextSaver
 from graph.run import TokenEvent, TurnEvent
 
+PATIENCE = 3 * WAIT_SECONDS
 HOST = b"Host: 127.0.0.1\r\n"
 ALIVE = b"GET /health/live HTTP/1.1\r\n" + HOST + b"\r\n"
 HALF_A_BODY = (
@@ -154,14 +155,16 @@ class TestLastCall:
     def patient(
         self, saver: RedisContextSaver, monkeypatch: pytest.MonkeyPatch, below: Any
     ) -> Iterator[Door]:
-        """One whose last call lasts for as long as a test may."""
-        monkeypatch.setattr("api.app.LAST_CALL_SECONDS", WAIT_SECONDS)
-        with open_door(stand_in(saver), run_turn=Script(), grace_seconds=WAIT_SECONDS) as door:
+        """One whose last call lasts for longer than a test waits."""
+        monkeypatch.setattr("api.app.LAST_CALL_SECONDS", PATIENCE)
+        with open_door(
+            stand_in(saver, idle_seconds=PATIENCE), run_turn=Script(), grace_seconds=PATIENCE
+        ) as door:
             yield door
 
     @pytest.fixture
     def hasty(self, saver: RedisContextSaver, below: Any) -> Iterator[Door]:
-        with open_door(stand_in(saver), run_turn=Script(), grace_seconds=0.3) as door:
+        with open_door(stand_in(saver, idle_seconds=PATIENCE), run_turn=Script(), grace_seconds=0.3) as door:
             yield door
 
     def leave(self, door: Door) -> None:
@@ -209,13 +212,11 @@ class TestLastCall:
         assert what_comes(asked) == b""
         until(lambda: patient.desk._draining)  # the server has ended
 
-    def test_who_has_been_silent_for_long_is_not_waited_for(
-        self, patient: Door, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("api.app.LAST_CALL_SECONDS", 0.5)
+    def test_who_has_been_silent_for_long_is_not_waited_for(self, patient: Door) -> None:
         silent = connect(patient)
         until(lambda: patient.house.silent)
-        time.sleep(0.5)
+        (connection,) = patient.house.silent
+        connection._since -= PATIENCE
         patient.server.should_exit = True
         assert what_comes(silent) == b""
 

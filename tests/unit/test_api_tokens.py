@@ -13,7 +13,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from api.keys import KeysUnavailableError, PublishedKeys, SecretKey, keys_in
-from api.tokens import MAX_TOKEN_BYTES, BadTokenError, MissingScopeError, Rules, SignIn
+from api.tokens import (
+    CLOCK_SKEW_SECONDS,
+    MAX_GROUPS,
+    MAX_TOKEN_BYTES,
+    BadTokenError,
+    MissingScopeError,
+    Rules,
+    SignIn,
+)
 from nodes.contracts import Caller
 
 SECRET = "a secret of at least 32 characters"
@@ -75,12 +83,43 @@ async def test_a_token_names_its_caller() -> None:
     assert (await by_secret().caller_of(signed(sub=..., user="bob", groups=...))) == Caller("acme", "bob")
 
 
+def token_of(size: int) -> str:
+    """One of exactly so many bytes; a key id, which a secret does not have, takes what Base64 rounds up."""
+    return next(
+        token
+        for kid in ("k", "kk", "kkk")
+        for filling in range(size * 3 // 4, 0, -1)
+        if len(token := signed(kid=kid, more="x" * filling)) == size
+    )
+
+
+LARGEST = {
+    "a token": {"token": token_of(MAX_TOKEN_BYTES)},
+    "a name": {"tenant": "t" * 255, "sub": "u" * 255},
+    "groups": {"groups": [f"g{number}" for number in range(MAX_GROUPS)]},
+    "half of the local caller": {"tenant": "local"},
+    "the other half": {"sub": "local"},
+}
+
+
+@pytest.mark.parametrize("what", LARGEST)
+async def test_what_just_fits_is_believed(what: str) -> None:
+    changes: dict[str, Any] = {**LARGEST[what]}
+    assert await by_secret().caller_of(changes.pop("token", None) or signed(**changes))
+
+
+async def test_clocks_may_differ_a_little() -> None:
+    assert await by_secret().caller_of(signed(exp=time.time() - 0.5))
+    with pytest.raises(BadTokenError):
+        await by_secret().caller_of(signed(exp=time.time() - CLOCK_SKEW_SECONDS - 1))
+
+
 FAULTS = {
     "nothing": "",
     "no token": "abc",
     "three dots": "...",
     "not base64": "ä.ö.ü",
-    "too large": signed(more="x" * MAX_TOKEN_BYTES),
+    "too large": token_of(MAX_TOKEN_BYTES + 1),
     "none": raw({"alg": "none"}, claims()),
     "none with a signature": raw({"alg": "none"}, claims(), b"x"),
     "None in other letters": raw({"alg": "nOnE"}, claims()),
@@ -210,12 +249,17 @@ class TestPublicKeys:
             jwk(RSA_KEY, "h", alg="HS256"),
             jwk(RSA_KEY, "n", alg="none"),
             jwk(EC_KEY, "c", crv="P-999"),
+            jwk(EC_KEY, "t", crv=["P-256"]),
             {"kty": "RSA"},
             {"kty": ["RSA"]},
             small,
             7,
         ]
         assert [key.kid for key in keys_in(published(*odd, jwk(RSA_KEY, "good")))] == ["good"]
+
+    def test_an_algorithm_of_an_odd_type_narrows_nothing(self) -> None:
+        (key,) = keys_in(published(jwk(RSA_KEY, "k", alg=["RS256"])))
+        assert "RS512" in key.algorithms
 
     @pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 1}', b"\xff", b"[" * 100_000])
     def test_what_is_no_key_set(self, document: bytes) -> None:
