@@ -115,6 +115,9 @@ _LEAD = (
 )
 
 
+_CORRECTS = re.compile(r"不对|说错|记错|搞错|弄错|更正|纠正|\b(?:actually|correction|i meant)\b")
+
+
 Degrees = Sequence[tuple["re.Pattern[str]", Label]]
 
 
@@ -123,8 +126,9 @@ class Degree:
     """How strong what `words` name is, from 0 to 10 ("6", "6-7"), or light, medium, strong in words.
 
     A number counts where it is marked as a score, or stands right behind the words, or is all that was
-    said in reply. One above 10 is none, nor one that is denied ("不是6分，是8分"). What is affirmed without a
-    degree gives none: it is asked for again. Clauses with `elsewhere` speak of another thing.
+    said in reply; with its mark also where a known one is corrected ("不对，是8分"). One above 10 is none, nor
+    one that is denied ("不是6分，是8分"). What is affirmed without a degree gives none: it is asked for again.
+    Clauses with `elsewhere` speak of another thing.
     """
 
     words: "re.Pattern[str]"
@@ -135,9 +139,12 @@ class Degree:
         stated = [clause for clause in heard.stated if not self.elsewhere.search(clause)]
         if not stated:
             return None
-        return self._score(_as_scores("，".join(stated)), asked) or self._in_words(stated, heard, asked)
+        told = "，".join(stated)
+        corrects = bool(_CORRECTS.search(heard.whole) or _DENIED_SCORE.search(told))
+        may_stand_alone = asked.is_pending or (asked.has_value and corrects)
+        return self._score(_as_scores(told), asked, may_stand_alone) or self._in_words(stated, heard, asked)
 
-    def _score(self, text: str, asked: Asked) -> str | None:
+    def _score(self, text: str, asked: Asked, may_stand_alone: bool) -> str | None:
         named = rf"(?:{self.words.pattern})(?:[^\d零〇一二两三四五六七八九十,，]{{0,8}}?|{_IS_EN})"
         score = rf"(?P<a>{_NUMBER})(?:{_RANGE_JOIN}(?P<b>{_NUMBER}))?"
         in_words = rf"(?P<a>{_NUMBER_EN})(?:{_RANGE_JOIN}(?P<b>{_NUMBER_EN}))?"
@@ -148,10 +155,10 @@ class Degree:
             rf"{score}{unit}[^,，]{{0,4}}(?:{self.words.pattern})",
             rf"{named}{in_words}{unit}",
         ]
+        if may_stand_alone:
+            forms += [rf"{score}{unit}", rf"{in_words}{unit}"]
         if asked.is_pending:
             forms += [
-                rf"{score}{unit}",
-                rf"{in_words}{unit}",
                 rf"^{_LEAD}{score}(?:左右|吧|的样子)?$",
                 rf"^{_LEAD}{in_words}(?: or so| i think| i guess)?$",
             ]
@@ -251,7 +258,7 @@ _LASTS = re.compile(
 )
 
 
-_CORRECTS = re.compile(r"说错|记错|搞错|弄错|更正|纠正|\b(?:actually|correction|i meant)\b")
+_ANEW = re.compile(r"^(?:应该)?是|^it(?:['’]?s| was)\b")
 _NOT_BEFORE = re.compile(r"(?:不是|\bnot)\s*(?:for )?$")
 
 
@@ -273,11 +280,14 @@ class Length:
             found = None if self.not_near.search(clause) else _length_in(clause)
             if found and _NOT_BEFORE.search(clause[: clause.index(found)]):
                 was_denied = True
-            elif found and (asked.is_pending or was_denied or (is_open and self.near.search(clause))):
+            elif found and (asked.is_pending or was_denied or (is_open and self._says(clause, asked))):
                 return found
         if asked.is_pending and is_bare_unknown(heard.whole):
             return UNKNOWN[heard.language]
         return None
+
+    def _says(self, clause: str, asked: Asked) -> bool:
+        return bool(self.near.search(clause) or (asked.has_value and _ANEW.search(clause)))
 
 
 def _length_in(clause: str) -> str | None:
