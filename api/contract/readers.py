@@ -126,9 +126,9 @@ class Degree:
     """How strong what `words` name is, from 0 to 10 ("6", "6-7"), or light, medium, strong in words.
 
     A number counts where it is marked as a score, or stands right behind the words, or is all that was
-    said in reply; with its mark also where a known one is corrected ("不对，是8分"). One above 10 is none, nor
-    one that is denied ("不是6分，是8分"). What is affirmed without a degree gives none: it is asked for again.
-    Clauses with `elsewhere` speak of another thing.
+    said in reply; with its mark also where a known one is corrected ("不对，是8分"). One above 10 is none,
+    nor one that is denied ("不是6分，是8分"). What is affirmed without a degree gives none: it is asked for
+    again. Clauses with `elsewhere` speak of another thing.
     """
 
     words: "re.Pattern[str]"
