@@ -376,6 +376,15 @@ INCOMPLETE = [
 ]
 
 
+@pytest.mark.parametrize("text", ["食堂几点开饭？", "公司几点下班", "培训在几月", "最远能去多远的城市"])
+def test_hours_months_and_distances_are_asked_for_too(text):
+    assert answers_itself(read(text))
+
+
+def test_a_few_points_are_no_question():
+    assert not answers_itself(read("几点建议"))
+
+
 @pytest.mark.parametrize("text", COMPLETE)
 def test_complete_questions_answer_themselves(text):
     assert answers_itself(read(text))
