@@ -310,19 +310,16 @@ class KnowledgeStore:
                 ).fetchone()
                 records = _records(connection, None)
                 place = {record.key: at for at, record in enumerate(records)}
+                texts = _all_texts(connection)
                 rows = connection.execute(
-                    "SELECT document_id, version, start_at, end_at,"
-                    " substr(text, start_at + 1, end_at - start_at) AS text"
-                    " FROM chunks JOIN documents USING (document_id, version)"
-                    " ORDER BY document_id, version, start_at"
+                    "SELECT document_id, version, start_at, end_at FROM chunks JOIN documents"
+                    " USING (document_id, version) ORDER BY document_id, version, start_at"
                 )
+                places = [
+                    ((row["document_id"], row["version"]), row["start_at"], row["end_at"]) for row in rows
+                ]
                 chunks = [
-                    (
-                        place[row["document_id"], row["version"]],
-                        Chunk(row["start_at"], row["end_at"]),
-                        row["text"],
-                    )
-                    for row in rows
+                    (place[key], Chunk(start, end), texts[key][start:end]) for key, start, end in places
                 ]
             finally:
                 connection.execute("COMMIT")
@@ -465,6 +462,12 @@ def _records(connection: sqlite3.Connection, document_ids: Iterable[str] | None)
         query += " WHERE document_id IN (SELECT value FROM json_each(?))"
         values = [json.dumps(sorted(document_ids))]
     return [_record(row) for row in connection.execute(query + " ORDER BY document_id, version", values)]
+
+
+def _all_texts(connection: sqlite3.Connection) -> dict[Key, str]:
+    """Every text, read once. Cut in SQL, one would be read from its start again for each of its chunks."""
+    rows = connection.execute("SELECT document_id, version, text FROM documents")
+    return {(document_id, version): text for document_id, version, text in rows}
 
 
 def _record(row: sqlite3.Row) -> Record:

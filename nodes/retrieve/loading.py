@@ -7,9 +7,10 @@ keeps the document out, with a named problem.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from nodes.contracts import Company, Metric
 from nodes.retrieve.access import DocumentAccess, Key
@@ -156,7 +157,8 @@ def _unread_kinds(folder: Path) -> str | None:
     if not others:
         return None
     kinds = ", ".join(sorted(set(others))[:8])
-    return f"{folder.name}:0: {len(others)} files of other kinds were not read ({kinds}); convert them to .md"
+    name, files = folder.resolve().name, f"{len(others)} file{'s' * (len(others) > 1)}"
+    return f"{name}:0: {files} of other kinds not read ({kinds}); convert to .md or .txt"
 
 
 @dataclass
@@ -325,29 +327,57 @@ def _check_ownership(content: _Content, store: KnowledgeStore, leaving: Collecti
 
 def _check_facts(content: _Content, store: KnowledgeStore, leaving: Collection[str]) -> list[Fact]:
     """Facts whose company, metric and document are known. Contradictions are named, and left to `look_up`."""
-    companies = {one.company_id for one in store.companies(without=leaving)} | content.companies.keys()
-    metrics = {one.metric_id for one in store.metrics(without=leaving)} | content.metrics.keys()
+    companies = _Named("company")
+    for company in (*store.companies(without=leaving), *content.companies.values()):
+        names = (company.name, *company.aliases, *company.english_names)
+        companies.add(company.company_id, names)
+    metrics = _Named("metric")
+    for metric in (*store.metrics(without=leaving), *content.metrics.values()):
+        metrics.add(metric.metric_id, (metric.name, metric.english_name, *metric.synonyms))
     elsewhere = store.records({fact.document_id for fact in content.facts})
     documents = {record.document_id for record in elsewhere if record.source_set not in leaving}
     documents |= {document_id for document_id, _ in content.documents}
     known: list[Fact] = []
     for fact in content.facts:
-        if fact.company not in companies:
-            content.problems.append(
-                f"{fact.origin}: company {fact.company!r} is unknown; add it to companies.csv"
-            )
-        elif fact.metric not in metrics:
-            content.problems.append(
-                f"{fact.origin}: metric {fact.metric!r} is unknown; add it to metrics.csv"
-            )
-        elif fact.document_id not in documents:
-            content.problems.append(
-                f"{fact.origin}: document {fact.document_id!r} is unknown; correct its id"
-            )
+        try:
+            named = replace(fact, company=companies.id_of(fact.company), metric=metrics.id_of(fact.metric))
+        except RowError as error:
+            content.problems.append(f"{fact.origin}: {error}")
+            continue
+        if fact.document_id in documents:
+            known.append(named)
         else:
-            known.append(fact)
+            content.problems.append(
+                f"{fact.origin}: document {fact.document_id!r} is unknown; correct its id, or leave it empty"
+            )
     content.problems.extend(_contradictions(known))
     return known
+
+
+class _Named:
+    """Companies or metrics as a row of facts may call them: by id, or by a name that no other one has."""
+
+    def __init__(self, kind: Literal["company", "metric"]) -> None:
+        self._kind = kind
+        self._ids: set[str] = set()
+        self._by_name: dict[str, set[str]] = {}
+
+    def add(self, identity: str, names: Iterable[str]) -> None:
+        self._ids.add(identity)
+        for name in names:
+            self._by_name.setdefault(name.casefold(), set()).add(identity)
+
+    def id_of(self, written: str) -> str:
+        """Raises RowError for what is no id, and the name of none or of several."""
+        named = {written} if written in self._ids else self._by_name.get(written.casefold(), set())
+        if len(named) == 1:
+            return next(iter(named))
+        if named:
+            raise RowError(
+                f"{self._kind} {written!r} is the name of several; write one id: {', '.join(sorted(named))}"
+            )
+        file = "companies.csv" if self._kind == "company" else "metrics.csv"
+        raise RowError(f"{self._kind} {written!r} is unknown; add it to {file}")
 
 
 def _contradictions(facts: list[Fact]) -> Iterator[str]:

@@ -419,6 +419,51 @@ def _load_own_set(path: Path, number: int) -> None:
     os._exit(0)
 
 
+def test_facts_may_call_companies_and_metrics_by_a_name_of_their_own(
+    store: KnowledgeStore, tmp_path: Path
+) -> None:
+    facts = (
+        'company,period,metric,value,unit\n云帆科技,2023,营收,1,万元\n"yunfan, inc.",2024,revenue,2,万元\n'
+        "云帆,2025,营业收入,3,万元\n青山,2023,营收,4,万元\n"
+    )
+    files = {"companies.csv": COMPANIES + "yn,云帆能源,云帆,\n", "metrics.csv": METRICS, "facts.csv": facts}
+    report = load_folder(write(tmp_path / "named", files), store)
+    assert [fact.period for fact in store.facts(company="yf", metric="revenue")] == ["2023", "2024"]
+    assert report.problems == (
+        "facts.csv:4: company '云帆' is the name of several; write one id: yf, yn",
+        "facts.csv:5: company '青山' is unknown; add it to companies.csv",
+    )
+
+
+def test_what_was_not_read_names_the_folder_however_it_is_given(
+    store: KnowledgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "mixed", {"a.md": "# A\n\nText.\n", "b.pdf": "x"})
+    monkeypatch.chdir(folder)
+    report = load_folder(Path(), store)
+    assert report.problems == ("mixed:0: 1 file of other kinds not read (.pdf); convert to .md or .txt",)
+
+
+def test_a_snapshot_reads_each_text_once_however_long_it_is(store: KnowledgeStore) -> None:
+    """To cut one in SQL costs the text again for each chunk: minutes for a file of a few megabytes."""
+    documents = [StoredDocument(Record(name, "1", "t", "s"), f"{name}长句。" * 9_000) for name in ("a", "b")]
+    store.replace(SourceSet("set", "1", documents))
+    called: list[str] = []
+
+    def watch(action: int, _first: str | None, name: str | None, *_rest: str | None) -> int:
+        if action == sqlite3.SQLITE_FUNCTION:
+            called.append(str(name))
+        return sqlite3.SQLITE_OK
+
+    with store._reading() as connection:
+        connection.set_authorizer(watch)
+    chunks = store.snapshot().chunks
+    assert called == []
+    assert len(chunks) > 100
+    texts = {name: store.text_of(name, "1") or "" for name in ("a", "b")}
+    assert {text == texts["ab"[record]][chunk.start : chunk.end] for record, chunk, text in chunks} == {True}
+
+
 def test_processes_may_open_load_and_read_at_once(tmp_path: Path) -> None:
     path = tmp_path / "knowledge.db"
     context = multiprocessing.get_context("spawn")
