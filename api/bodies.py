@@ -13,7 +13,7 @@ from api.strict_json import JsonFaultError, MalformedJsonError, read_object
 # No control characters; lone surrogates are no text and are refused with every pattern.
 _NAME = r"^[^\x00-\x1f\x7f]+$"
 # What check_text asks for, as far as a pattern can say it, for the readers of the document.
-_TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
+TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
 
 # Any text that every store and every model can take.
 Words = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -89,7 +89,7 @@ class ChatBody(Body):
         max_length=4000,
         description="The user's text, a reply, or a command such as /retry. Not blank, no NUL.",
         examples=["云帆科技2023年的营业收入是多少？"],
-        json_schema_extra=_TEXT,
+        json_schema_extra=TEXT,
     )
     client_message_id: (
         Annotated[

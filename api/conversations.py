@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import Body, StrictRoute, ThreadId, Words
+from api.bodies import TEXT, Body, StrictRoute, ThreadId, Words
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of
@@ -97,6 +97,7 @@ class SendBody(CamelBody):
         min_length=1,
         max_length=4000,
         description="A question, a reply, or a command such as /retry. Not blank, no NUL.",
+        json_schema_extra=TEXT,
         examples=["那超过以后返回什么错误码？"],
     )
     client_message_id: Annotated[str, Field(min_length=1, max_length=200, pattern=_PRINTABLE)] | None = Field(

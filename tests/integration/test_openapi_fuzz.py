@@ -20,6 +20,7 @@ from api.operations import OPERATIONS
 
 pytestmark = pytest.mark.xdist_group("openapi")
 PROGRAM = Path(sys.executable).with_name("st")
+HOOKS = Path(__file__).with_name("sent_once.py")
 RULES = Path(__file__).parents[1] / "data" / "schemathesis.toml"
 NAME = "a-thread"
 # The operations whose every bound is tried each time. The others have no body, or, as contracts, so many
@@ -83,7 +84,7 @@ def findings(door: Door, rules: Path, phases: str, examples: int, least: int = l
         [PROGRAM, "--config-file", rules, "run", f"{door.address}/openapi.json", *options]
         + (["--header", f"Authorization: {who}"] if who else []),
         cwd=rules.parent,
-        env={**os.environ, "NO_PROXY": "127.0.0.1"},
+        env={**os.environ, "NO_PROXY": "127.0.0.1", "SCHEMATHESIS_HOOKS": str(HOOKS)},
         capture_output=True,
         text=True,
         timeout=900,
