@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
+from noise import noise
 
 from checkpoint import (
     AsyncRedisContextSaver,
@@ -97,23 +98,25 @@ async def test_special_writes_keep_their_last_value(any_saver: Any) -> None:
 async def test_special_writes_of_one_batch_count_once(any_saver: Any, size: int) -> None:
     (config,) = await put_chain(any_saver, "t", ["1"])
     await any_saver.aput_writes(
-        config, [("__error__", "a" * size), ("x", 1), ("__error__", "b" * size)], "task"
+        config, [("__error__", noise("a", size)), ("x", 1), ("__error__", noise("b", size))], "task"
     )
     found = await any_saver.aget_tuple(config)
-    assert found.pending_writes == [("task", "__error__", "b" * size), ("task", "x", 1)]
+    assert found.pending_writes == [("task", "__error__", noise("b", size)), ("task", "x", 1)]
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
 async def test_large_writes_follow_the_same_rules(any_saver: Any, size: int) -> None:
     (config,) = await put_chain(any_saver, "t", ["1"])
     for letter in "xyz":
-        await any_saver.aput_writes(config, [("a", letter * size), ("__error__", letter * size)], "task")
-    await any_saver.aput_writes(config, [("a", "o" * size)], "other")
+        await any_saver.aput_writes(
+            config, [("a", noise(letter, size)), ("__error__", noise(letter, size))], "task"
+        )
+    await any_saver.aput_writes(config, [("a", noise("o", size))], "other")
     found = await any_saver.aget_tuple(config)
     assert found.pending_writes == [
-        ("other", "a", "o" * size),
-        ("task", "__error__", "z" * size),
-        ("task", "a", "x" * size),
+        ("other", "a", noise("o", size)),
+        ("task", "__error__", noise("z", size)),
+        ("task", "a", noise("x", size)),
     ]
 
 

@@ -12,6 +12,7 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_metadata,
 )
 from langgraph.graph import END, START, StateGraph
+from noise import noise
 
 from checkpoint import ContextConfig, RedisContextSaver
 from checkpoint.layout import context_key, sibling_key
@@ -51,7 +52,7 @@ async def put(saver: Any, id_: str, size: int, token: str | None = None) -> Any:
     if token:
         config["configurable"]["__lease"] = token
     checkpoint = generate_checkpoint(
-        checkpoint_id=id_, channel_values={"a": id_ * size}, channel_versions={"a": id_}
+        checkpoint_id=id_, channel_values={"a": noise(id_, size)}, channel_versions={"a": id_}
     )
     return await saver.aput(config, checkpoint, generate_metadata(), {"a": id_})
 
@@ -70,7 +71,7 @@ async def test_one_round_trip_each(
     write_config = {"configurable": last["configurable"] | {"__lease": token}}
     calls: dict[str, Callable[[], Any]] = {
         "put": lambda: put(saver, "1", size, token),
-        "put_writes": lambda: saver.aput_writes(write_config, [("a", "w" * size)] * 9, "other"),
+        "put_writes": lambda: saver.aput_writes(write_config, [("a", noise("w", size))] * 9, "other"),
         "latest": lambda: saver.aget_tuple(generate_config("t")),
         "by id": lambda: saver.aget_tuple(last),
         "missing": lambda: saver.aget_tuple(generate_config("nobody")),

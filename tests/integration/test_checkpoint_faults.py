@@ -15,6 +15,7 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_config,
     generate_metadata,
 )
+from noise import noise
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -47,14 +48,14 @@ SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transactio
 
 async def put(saver: Any, id_: str = "1", size: int = 10, thread: str = "t") -> Any:
     checkpoint = generate_checkpoint(
-        checkpoint_id=id_, channel_values={"a": id_ * size}, channel_versions={"a": id_}
+        checkpoint_id=id_, channel_values={"a": noise(id_, size)}, channel_versions={"a": id_}
     )
     return await saver.aput(generate_config(thread), checkpoint, generate_metadata(), {"a": id_})
 
 
 def put_sync(saver: RedisContextSaver, id_: str = "1", size: int = 10, thread: str = "t") -> Any:
     checkpoint = generate_checkpoint(
-        checkpoint_id=id_, channel_values={"a": id_ * size}, channel_versions={"a": id_}
+        checkpoint_id=id_, channel_values={"a": noise(id_, size)}, channel_versions={"a": id_}
     )
     return saver.put(generate_config(thread), checkpoint, generate_metadata(), {"a": id_})
 
@@ -141,7 +142,7 @@ async def test_another_type_under_our_key(any_saver: Any, redis_client: redis.Re
     redis_client.set(KEY, "someone's")
     for write in (
         put(any_saver, "1", size),
-        any_saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
+        any_saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", noise("w", size))], "task"),
         any_saver.aget_tuple(generate_config("t")),
     ):
         with pytest.raises(WrongTypeError, match=KEY):
@@ -163,7 +164,7 @@ async def test_a_newer_form_is_left_alone(any_saver: Any, redis_client: redis.Re
     redis_client.hset(KEY, mapping={"c": '2:"t"', "something": "new"})
     calls = [
         put(any_saver, "1", size),
-        any_saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
+        any_saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", noise("w", size))], "task"),
         any_saver.aget_tuple(generate_config("t")),
         any_saver.arestore_window("t"),
         any_saver.aget_delta_channel_history(config=generate_config("t"), channels=["a"]),
@@ -365,7 +366,7 @@ async def test_forgotten_scripts(any_saver: Any, redis_client: redis.Redis, size
         redis_client.script_flush()
         await put(any_saver, "2", size)
         redis_client.script_flush()
-        await any_saver.aput_writes(config, [("a", "w" * size)], "task")
+        await any_saver.aput_writes(config, [("a", noise("w", size))], "task")
     assert len((await any_saver.aget_tuple(config)).pending_writes) == 1
 
 
@@ -378,7 +379,9 @@ async def test_out_of_memory(any_saver: Any, redis_client: redis.Redis, size: in
         with pytest.raises(CheckpointUnavailable, match="raise maxmemory"):
             await put(any_saver, "2", size)
         with pytest.raises(CheckpointUnavailable, match="raise maxmemory"):
-            await any_saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task")
+            await any_saver.aput_writes(
+                generate_config("t", checkpoint_id="1"), [("a", noise("w", size))], "task"
+            )
         assert (await any_saver.aget_tuple(generate_config("t"))).checkpoint["id"] == "1"
     finally:
         redis_client.config_set("maxmemory", 0)
@@ -407,7 +410,7 @@ async def test_a_lost_reply_is_asked_for_again(
     config = await put(saver, "1", size)
     for write in (
         lambda: put(saver, "2", size),
-        lambda: saver.aput_writes(config, [("a", "w" * size), ("__error__", "w")], "task"),
+        lambda: saver.aput_writes(config, [("a", noise("w", size)), ("__error__", "w")], "task"),
     ):
         proxy.cut_replies = 1
         await write()

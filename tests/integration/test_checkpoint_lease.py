@@ -15,6 +15,7 @@ from langgraph.checkpoint.conformance.test_utils import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
+from noise import noise
 
 from checkpoint import ContextConfig, LeaseLostError, RedisContextSaver
 from checkpoint.layout import context_key, sibling_key
@@ -43,7 +44,7 @@ async def put(
         config_with(token, parent),
         generate_checkpoint(
             checkpoint_id=id_,
-            channel_values={"new": id_ * size, "old": "kept"},
+            channel_values={"new": noise(id_, size), "old": "kept"},
             channel_versions={"new": id_, "old": "1"},
         ),
         generate_metadata(),
@@ -65,11 +66,11 @@ def make_record(**changes: Any) -> RequestRecord:
 async def test_a_held_lease_lets_writes_pass(any_saver: Any, redis_client: redis.Redis, size: int) -> None:
     redis_client.set(LEASE, "mine", px=60_000)
     config = await put(any_saver, "1", "mine", size)
-    await any_saver.aput_writes(config_with("mine", "1"), [("a", "w" * size)], "task")
+    await any_saver.aput_writes(config_with("mine", "1"), [("a", noise("w", size))], "task")
     await any_saver.aput_request(make_record(), lease="mine")
     found = await any_saver.aget_tuple(config)
-    assert found.checkpoint["channel_values"] == {"new": "1" * size, "old": "kept"}
-    assert found.pending_writes == [("task", "a", "w" * size)]
+    assert found.checkpoint["channel_values"] == {"new": noise("1", size), "old": "kept"}
+    assert found.pending_writes == [("task", "a", noise("w", size))]
     assert len(await any_saver.alist_requests("t")) == 1
 
 
@@ -89,7 +90,7 @@ async def test_a_lost_lease_changes_nothing(
     with pytest.raises(LeaseLostError):
         await put(any_saver, "1", "mine", size)  # would replace
     with pytest.raises(LeaseLostError, match="put_writes"):
-        await any_saver.aput_writes(config_with("mine", "1"), [("__error__", "v" * size)], "task")
+        await any_saver.aput_writes(config_with("mine", "1"), [("__error__", noise("v", size))], "task")
     with pytest.raises(LeaseLostError, match="put_request"):
         await any_saver.aput_request(make_record(), lease="mine")
     assert redis_client.hgetall(KEY) == before
@@ -111,7 +112,7 @@ async def test_nothing_comes_back_after_deletion(
     with pytest.raises(LeaseLostError):
         await put(any_saver, "2", "mine", size, parent="1")
     with pytest.raises(LeaseLostError):
-        await any_saver.aput_writes(config_with("mine", "1"), [("a", "w" * size)], "task")
+        await any_saver.aput_writes(config_with("mine", "1"), [("a", noise("w", size))], "task")
     with pytest.raises(LeaseLostError):
         await any_saver.aput_request(make_record(status="completed"), lease="mine")
     assert redis_client.keys() == []
@@ -193,7 +194,7 @@ async def test_after_expiry_in_a_turn_all_values_are_stored_again(
     redis_client.delete(KEY)
     config = await put(any_saver, "2", "mine", size, parent="1")
     found = await any_saver.aget_tuple(config)
-    assert found.checkpoint["channel_values"] == {"new": "2" * size, "old": "kept"}
+    assert found.checkpoint["channel_values"] == {"new": noise("2", size), "old": "kept"}
     assert 0 < redis_client.ttl(KEY) <= 1296000
     await put(any_saver, "3", "mine", size, parent="2")
     assert (await any_saver.aget_tuple(generate_config("t"))).checkpoint["channel_values"]["old"] == "kept"
@@ -206,7 +207,7 @@ def test_a_crash_between_the_two_tries_leaves_nothing_without_a_ttl(
     """The first try finds that values are gone; whoever dies then must not leave what it had staged."""
     checkpoint = generate_checkpoint(
         checkpoint_id="2",
-        channel_values={"new": "n" * size, "old": "kept"},
+        channel_values={"new": noise("n", size), "old": "kept"},
         channel_versions={"new": "2", "old": "1"},
     )
     plan = saver.plans.put(
@@ -222,7 +223,7 @@ async def test_late_writes_do_not_stand_for_the_values(any_saver: Any, redis_cli
     redis_client.delete(KEY)
     await any_saver.aput_writes(config, [("a", 1)], "task")
     found = await any_saver.aget_tuple(await put(any_saver, "2", parent="1"))
-    assert found.checkpoint["channel_values"] == {"new": "2" * 10, "old": "kept"}
+    assert found.checkpoint["channel_values"] == {"new": noise("2", 10), "old": "kept"}
 
 
 async def test_a_parent_of_another_shape_does_not_stand_for_the_values(any_saver: Any) -> None:
@@ -230,7 +231,7 @@ async def test_a_parent_of_another_shape_does_not_stand_for_the_values(any_saver
         generate_config("t"), generate_checkpoint(checkpoint_id="0"), generate_metadata(), {}
     )
     found = await any_saver.aget_tuple(await put(any_saver, "1", parent="0"))
-    assert found.checkpoint["channel_values"] == {"new": "1" * 10, "old": "kept"}
+    assert found.checkpoint["channel_values"] == {"new": noise("1", 10), "old": "kept"}
 
 
 # --- TTL ---
@@ -243,7 +244,7 @@ async def test_every_writer_alone_sets_the_ttl(
     saver = make_any_saver(ttl_seconds=500)
     writers = [
         put(saver, "1", None, size),
-        saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
+        saver.aput_writes(generate_config("t", checkpoint_id="1"), [("a", noise("w", size))], "task"),
         saver.aput_request(make_record()),
     ]
     for writer in writers:
@@ -262,8 +263,8 @@ async def test_every_write_renews_and_no_read_does(
     writes = [
         put(saver, "3", None, size, parent="2"),
         put(saver, "3", None, size, parent="2"),
-        saver.aput_writes(config, [("a", "w" * size)], "task"),
-        saver.aput_writes(config, [("a", "w" * size)], "task"),
+        saver.aput_writes(config, [("a", noise("w", size))], "task"),
+        saver.aput_writes(config, [("a", noise("w", size))], "task"),
         saver.aput_request(make_record()),
         saver.aprune(["t"]),
         saver.aprune(["t"], strategy="delete"),
@@ -325,7 +326,7 @@ def refused_writes(weak: RedisContextSaver, size: int) -> Iterator[None]:
     """Each way to write, refused."""
     for write in (
         lambda: asyncio.run(put(_Async(weak), "1", None, size)),
-        lambda: weak.put_writes(generate_config("t", checkpoint_id="1"), [("a", "w" * size)], "task"),
+        lambda: weak.put_writes(generate_config("t", checkpoint_id="1"), [("a", noise("w", size))], "task"),
         lambda: weak.put_request(make_record()),
     ):
         with pytest.raises(Exception, match="EXPIRE among them"):

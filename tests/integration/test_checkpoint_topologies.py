@@ -20,6 +20,7 @@ from langgraph.checkpoint.conformance.test_utils import (
     generate_metadata,
 )
 from langgraph.checkpoint.conformance.validate import validate
+from noise import noise
 from redis.backoff import NoBackoff
 from redis.cluster import key_slot
 from redis.retry import Retry
@@ -159,7 +160,7 @@ async def put(saver: Any, id_: str, size: int = 10, thread: str = "t", token: st
     config = generate_config(thread)
     config["configurable"]["__lease"] = token
     checkpoint = generate_checkpoint(
-        checkpoint_id=id_, channel_values={"a": id_ * size}, channel_versions={"a": id_}
+        checkpoint_id=id_, channel_values={"a": noise(id_, size)}, channel_versions={"a": id_}
     )
     return await saver.aput(config, checkpoint, generate_metadata(run_id="r"), {"a": id_})
 
@@ -178,7 +179,7 @@ async def test_threads_on_every_node(on_cluster: Any, cluster: list[Node], size:
     threads = [f"t{number}" for number in range(24)]
     for thread in threads:
         config = await put(on_cluster, "1", size, thread)
-        await on_cluster.aput_writes(config, [("a", "w" * size)], "task")
+        await on_cluster.aput_writes(config, [("a", noise("w", size))], "task")
     assert all(node.client.dbsize() > 0 for node in cluster)
     for node in cluster:
         assert all(node.client.ttl(key) > 0 for key in node.client.scan_iter())
@@ -186,7 +187,7 @@ async def test_threads_on_every_node(on_cluster: Any, cluster: list[Node], size:
     assert sorted(found) == sorted(threads)
     await on_cluster.acopy_thread("t1", "copy")
     assert (await on_cluster.aget_tuple(generate_config("copy"))).pending_writes == [
-        ("task", "a", "w" * size)
+        ("task", "a", noise("w", size))
     ]
     await on_cluster.adelete_for_runs(["r"])
     assert [f async for f in on_cluster.alist(None)] == []
@@ -235,7 +236,7 @@ async def test_a_slot_that_moves_is_followed(on_cluster: Any, cluster: list[Node
     for node in (target, source, *cluster):
         node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", names[target])
     await put(on_cluster, "2", size)
-    await on_cluster.aput_writes(config, [("a", "w" * size)], "task")
+    await on_cluster.aput_writes(config, [("a", noise("w", size))], "task")
     assert [f.checkpoint["id"] async for f in on_cluster.alist(generate_config("t"))] == ["2", "1"]
     assert target.client.ttl(key) > 0
 
