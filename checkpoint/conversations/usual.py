@@ -80,8 +80,7 @@ def _at_once(connection: Any, dialect: Dialect, course: Course[Any]) -> Row | No
     try:
         return _row_of(connection, dialect, course.at_once, course.given, prepare=True)
     finally:
-        if not connection.closed:
-            connection.autocommit = False
+        connection.autocommit = False
 
 
 def _row_of(

@@ -83,7 +83,9 @@ def test_a_turn_is_two_round_trips(store: ConversationStore, relay: Proxy) -> No
             assert prefix or relay.round_trips == trips, more
 
 
-def test_a_save_whose_reply_is_lost_is_kept_once(store: ConversationStore, relay: Proxy) -> None:
+def test_a_save_whose_reply_is_lost_is_kept_once(
+    store: ConversationStore, relay: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
     take_turn(store, "c")
     relay.cut_replies = 1
     saved = ask(store, "c")
@@ -93,6 +95,7 @@ def test_a_save_whose_reply_is_lost_is_kept_once(store: ConversationStore, relay
     assert answer(store, saved).sequence_no == 4
     assert relay.cut_replies == 0
     assert roles(store, saved) == ["USER", "ASSISTANT", "USER", "ASSISTANT"]
+    assert not caplog.records  # the pool is told, and does not find out by a fault of its own
 
 
 def test_after_a_save_its_connection_has_transactions_again(store: ConversationStore) -> None:
