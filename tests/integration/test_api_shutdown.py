@@ -163,7 +163,9 @@ class TestLastCall:
             yield door
 
     @pytest.fixture
-    def hasty(self, saver: RedisContextSaver, below: Any) -> Iterator[Door]:
+    def hasty(self, saver: RedisContextSaver, monkeypatch: pytest.MonkeyPatch, below: Any) -> Iterator[Door]:
+        """One whose grace ends its last call."""
+        monkeypatch.setattr("api.app.LAST_CALL_SECONDS", PATIENCE)
         with open_door(stand_in(saver, idle_seconds=PATIENCE), run_turn=Script(), grace_seconds=0.3) as door:
             yield door
 

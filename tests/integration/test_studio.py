@@ -59,7 +59,7 @@ class Studio:
         raise AssertionError(f"the dev server did not start: {self.log.read_text()[-3000:]}")
 
     def leave(self) -> None:
-        """Ctrl-C. The dev server writes its runs every ten seconds and at its end: killed, it repeats old ones."""
+        """Ctrl-C. The dev server writes its runs now and then and at its end: killed, it repeats old ones."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
 
