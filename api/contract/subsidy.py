@@ -59,10 +59,11 @@ _KNOWN: Mapping[Language, Mapping[str, str]] = {
 
 def _question(values: Mapping[str, Any], language: Language) -> str:
     request = str(values["request"] or {"zh": "创业补贴", "en": "start-up subsidy"}[language])[:200]
+    request = request.rstrip("。？！.?!")
     known = [text.format(str(values[name])[:80]) for name, text in _KNOWN[language].items() if values[name]]
     if language == "zh":
-        return f"{request.rstrip('。？?！!')}。{'；'.join(known)}。申请条件和补贴标准是什么？"
-    return f"{request.rstrip('.?!')}. {'; '.join(known)}. What are the conditions and the amount?"
+        return f"{request}。{'；'.join(known)}。申请条件和补贴标准是什么？"
+    return f"{request}. {'; '.join(known)}. What are the conditions and the amount?"
 
 
 STARTUP_SUBSIDY = Domain(

@@ -290,6 +290,15 @@ def test_what_stands_in_a_held_source_is_cited_as_ours_by_anyone(assistant: Assi
     assert passage["text"] == sentence
 
 
+def test_several_passages_of_one_held_source_are_all_cited(sender: Sender) -> None:
+    text = held_text(sender, "yunhu-startup-subsidy")
+    pieces = [line for line in text.splitlines() if len(line) > 20 and not line.startswith("#")][:2]
+    items = [knowledge("yunhu-startup-subsidy", piece) for piece in pieces]
+    admitted = sender.read(contract("x？", COMPLETE, knowledge=[*items, items[0]])).admitted
+    assert [passage["text"] for passage in admitted.passages] == pieces
+    assert admitted.left_out == (("yunhu-startup-subsidy", "duplicate"),)
+
+
 def test_a_restricted_source_is_left_out_whoever_supplies_it(assistant: Assistant) -> None:
     sender = Sender(assistant, BACKEND)
     document_id = restricted_id(sender)

@@ -5,9 +5,10 @@ import importlib
 import json
 import pkgutil
 import re
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import Field
 
 import api.contract
 from api.contract.consultation import CONSULTATION, ConsultationState
@@ -17,7 +18,7 @@ from api.contract.hearing import Lexicon, polarity
 from api.contract.models import DialogueState
 from api.contract.parsing import ContractError, Fault, parse_contract
 from api.contract.readers import Choice, Degree, YesOrNo
-from api.contract.states import Advanced, Domain, ListSlot, advance, watch
+from api.contract.states import Advanced, Domain, ListSlot, advance, is_set, watch
 
 LANGUAGES = ("zh", "en")
 DOMAINS = pytest.mark.parametrize("name", SHIPPED.names)
@@ -95,6 +96,51 @@ def test_the_question_of_a_complete_state_holds_all_that_is_known(name: str, lan
     assert "None" not in bare
     long = domain.question(dict.fromkeys(domain.slot_names, "长" * 1000), language)
     assert len(long) < 200 * len(known) + 200
+
+
+FILLED: dict[str, Any] = {
+    "request": "一次性创业补贴？", "applicant": "高校毕业生", "registered_for": "8个月",
+    "social_insurance": "x" * 99,
+    "employees": None, "received_before": None, "chief_complaint": "膝盖疼", "duration": "一周",
+    "aggravating_factors": ["走路", "下蹲"], "pain_level": "6", "swelling": None, "trauma": "无",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "language", "expected"),
+    [
+        (
+            "consultation", "zh",
+            "膝盖疼，持续一周，加重因素：走路、下蹲，疼痛程度：6，外伤：无。可能是什么原因，应该注意什么？",
+        ),
+        (
+            "consultation", "en",
+            "膝盖疼, for 一周, worse with: 走路, 下蹲, pain: 6, injury: 无. "
+            "What are possible causes, and what should be done?",
+        ),
+        (
+            "startup_subsidy", "zh",
+            f"一次性创业补贴。申请人：高校毕业生；登记注册时间：8个月；社会保险：{'x' * 80}。"
+            "申请条件和补贴标准是什么？",
+        ),
+        (
+            "startup_subsidy", "en",
+            f"一次性创业补贴. applicant: 高校毕业生; registered for: 8个月; social insurance: {'x' * 80}. "
+            "What are the conditions and the amount?",
+        ),
+    ],
+)  # fmt: skip
+def test_the_question_is_worded_from_what_is_known(name: str, language: Any, expected: str) -> None:
+    domain = domain_of(name)
+    asked = domain.question({slot: FILLED[slot] for slot in domain.slot_names}, language)
+    assert asked == expected
+
+
+def test_a_subsidy_without_a_request_is_the_start_up_subsidy() -> None:
+    domain = domain_of("startup_subsidy")
+    nothing = dict.fromkeys(domain.slot_names)
+    assert domain.question(nothing, "zh").startswith("创业补贴。")
+    assert domain.question(nothing, "en").startswith("start-up subsidy. ")
 
 
 def test_context_is_worded_in_the_language_of_the_turn() -> None:
@@ -193,6 +239,40 @@ def test_a_condition_in_two_clauses(text: str, expected: str | None) -> None:
 
 
 # States and faults
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(None, False), ("", False), ([], False), ("0", True), ([""], True)]
+)
+def test_a_slot_has_a_value_or_none(given: Any, expected: bool) -> None:
+    assert is_set(given) is expected
+
+
+class CodedState(DialogueState):
+    domain: Literal["coded"]
+    code: str = Field(min_length=2, max_length=3)
+
+
+@pytest.mark.parametrize(("code", "rule"), [("a", "too_short"), ("abcd", "too_long"), (1, "string")])
+def test_the_bounds_of_another_domain_are_told_by_the_same_rules(code: Any, rule: str) -> None:
+    shaped = Domain("coded", CodedState, (), Lexicon(()), {"zh": "", "en": ""}, lambda _values, _language: "")
+    state = {name: [] for name in ("red_flags", "missing_slots", "pending_answer_for")}
+    sent = {
+        "session_id": "s", "turn_id": "t", "user_message": "?",
+        "context": {
+            "recent_messages": [],
+            "consultation_state": {**state, "domain": "coded", "stage": "", "code": code},
+        },
+        "meta": {
+            "context_version": "1.0.0", "token_budget": 900,
+            "included_message_count": 0, "summary_version": 0,
+        },
+    }  # fmt: skip
+    with pytest.raises(ContractError) as caught:
+        parse_contract(json.dumps(sent), SHIPPED.with_domain(shaped))
+    assert [(fault.path, fault.rule) for fault in caught.value.faults] == [
+        ("context.consultation_state.code", rule)
+    ]
 
 
 def test_a_message_that_is_not_answered_fills_nothing_and_asks_nothing() -> None:
