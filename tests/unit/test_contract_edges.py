@@ -210,6 +210,26 @@ def test_a_degree_in_words_alone_is_a_short_reply(text: str, expected: str | Non
     assert value("pain_level", text, "pain_level") == expected
 
 
+def test_a_degree_in_chinese_numerals_counts_within_a_sentence() -> None:
+    assert value("pain_level", "疼痛六分，没有肿") == "6"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("3", "3"), ("大概三个人", "3"), ("没有", "0"), ("不知道", "不清楚"), ("谢谢", None), ("好的", None)],
+)
+def test_how_many_in_reply(text: str, expected: str | None) -> None:
+    domain = domain_of("startup_subsidy")
+    before = {"domain": domain.name, "stage": "", "red_flags": [], "request": "补贴", "missing_slots": []}
+    state = domain.model.model_validate({**before, "pending_answer_for": ["employees"]})
+    assert advance(domain, state, text, "zh").state.model_dump()["employees"] == expected
+
+
+def test_only_signs_that_were_not_known_are_new() -> None:
+    found = said("发烧，麻木", red_flags=["发热"])
+    assert (found.state.red_flags, found.new_flags) == (["发热", "麻木"], ("麻木",))
+
+
 def test_own_words_are_cut_and_a_bare_yes_is_none() -> None:
     assert value("chief_complaint", "酸" * 300, "chief_complaint") == "酸" * 200
     for bare in ("是的", "没有", "不知道"):
