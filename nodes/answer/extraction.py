@@ -23,7 +23,8 @@ from nodes.answer.asking import (
     tokens_of,
     weight_of,
 )
-from nodes.answer.figures import Date, figures
+from nodes.answer.figures import Amount, Date, figures
+from nodes.answer.ranges import range_holds
 from nodes.answer.units import HAN, Unit, units_of
 from nodes.contracts import Language, Passage
 
@@ -126,7 +127,22 @@ def _documents(asked: Asked, units: Sequence[Unit]) -> list["_Document"]:
         if not unit.opens:
             grouped.setdefault(unit.document, []).append(unit)
     held = _Held(asked.words, units)
-    return [_Document(asked, of_document, held) for of_document in grouped.values()]
+    in_range = [_in_range(asked.question, of_document) for of_document in grouped.values()]
+    return [_Document(asked, of_document, held) for of_document in in_range]
+
+
+def _in_range(question: str, units: list[Unit]) -> list[Unit]:
+    """Where a question tells an amount and rules differ by it, without the rules for other amounts.
+
+    All stay where no rule holds for it: then what sets the limit is the answer.
+    """
+    asked = [figure for figure in figures(question) if isinstance(figure, Amount) and figure.unit]
+    if len(asked) != 1:
+        return units
+    fitting = [range_holds(asked[0], unit.text) for unit in units]
+    if True not in fitting:
+        return units
+    return [unit for unit, fits in zip(units, fitting, strict=True) if fits is not False]
 
 
 class _Held:

@@ -35,6 +35,7 @@ def test_equivalents_go_both_ways_and_never_include_the_word() -> None:
     assert "补贴" in same_as("补助")
     assert "补贴" not in same_as("补贴")
     assert list(same_as("量子")) == []
+    assert same_as("年假") == ["年休假"]
 
 
 def test_pairs_are_for_chinese_words() -> None:
