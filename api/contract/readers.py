@@ -342,7 +342,7 @@ class Number:
         if is_bare_unknown(heard.whole):
             return UNKNOWN[heard.language]
         found = re.fullmatch(
-            rf"(?:大概|大约|有|共|about )?({_NUMBER}|{_NUMBER_EN})\s*(?:{self.unit})?[。.了]?", heard.whole
+            rf"(?:大概|大约|有|共|about )?({_NUMBER}|{_NUMBER_EN})\s*(?:{self.unit})*[。.了]?", heard.whole
         )
         return _plain(number_of(found[1])) if found else None
 
