@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 from uuid import uuid4
@@ -29,6 +30,7 @@ app = typer.Typer(
 out = Console(highlight=False, markup=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
+DAY = "%Y-%m-%d"
 FAILED, MISTAKE, NO_SERVICE, BUSY = 1, 2, 3, 4
 
 Thread = Annotated[
@@ -272,8 +274,10 @@ def archive(as_json: AsJson = False) -> None:
 
 @app.command()
 def stats(
-    since: Annotated[str | None, typer.Option(help="First day, for example 2026-11-01.")] = None,
-    until: Annotated[str | None, typer.Option(help="Last day.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(formats=[DAY], help="First day, for example 2026-11-01.")
+    ] = None,
+    until: Annotated[datetime | None, typer.Option(formats=[DAY], help="Last day.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print how many new questions were asked each day, from what has been archived."""
@@ -282,7 +286,9 @@ def stats(
     from api.retention import stats as count_days
     from graph.settings import load_settings
 
-    days = [asdict(day) for day in count_days(load_settings(), since=since, until=until)]
+    first = since.date().isoformat() if since else None
+    last = until.date().isoformat() if until else None
+    days = [asdict(day) for day in count_days(load_settings(), since=first, until=last)]
     if as_json:
         out.print(json.dumps({"items": days}, ensure_ascii=False, default=str))
         return
@@ -480,9 +486,13 @@ def _interrupt_stops(control: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+# As a whole line at the terminal only: over a pipe, and over HTTP, these are words like others.
+_LEAVING = frozenset({"exit", "quit", "/exit", "/quit", "/q", ":q", "退出", "/退出"})
+
+
 def _converse(assistant: Any, thread_id: str) -> None:
     """A conversation in a terminal, with the text as it comes."""
-    out.print(f"会话 {thread_id} · /retry 重试 · /discard 放弃 · Ctrl-D 退出 (leave)")
+    out.print(f"会话 {thread_id} · /retry 重试 · /discard 放弃 · /quit 退出 (leave)")
     while True:
         try:
             text = out.input("\n> ")
@@ -491,6 +501,8 @@ def _converse(assistant: Any, thread_id: str) -> None:
             return
         if not text.strip():
             continue
+        if text.strip().casefold() in _LEAVING:
+            return
         try:
             _answer_streaming(assistant, thread_id, text)
         except Exception as error:

@@ -1,5 +1,6 @@
 """The command line as a person meets it: exit codes, errors, restarts, replay, one's own documents."""
 
+import io
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import redis
+
+from api.cli import _converse
 
 ROOT = Path(__file__).parents[2]
 Done = subprocess.CompletedProcess[str]
@@ -52,6 +55,17 @@ def server_pids(home: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize("word", ["exit", " Quit ", "/quit", "/EXIT", "退出", ":q"])
+def test_words_of_leaving_end_a_conversation_at_the_terminal(
+    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = io.StringIO(f"{word}\nnext\n")
+    monkeypatch.setattr(sys, "stdin", typed)
+    _converse(None, "leaving")  # whoever asked it would fail
+    assert typed.read() == "next\n"
+    assert "/quit" in capsys.readouterr().out
 
 
 def refused(done: Done, code: int, *words: str) -> None:
@@ -259,7 +273,8 @@ def test_a_busy_thread_is_code_4_and_is_left_alone(run: Run, redis_url: str) -> 
 def test_records_are_archived_counted_and_pruned(run: Run, tmp_path: Path) -> None:
     archived = run("archive", "--json")
     assert (archived.returncode, json.loads(archived.stdout)["read"]) == (0, 0)
-    assert json.loads(run("stats", "--json").stdout) == {"items": []}
+    assert json.loads(run("stats", "--since", "2026-1-5", "--json").stdout) == {"items": []}
+    refused(run("stats", "--until", "2026-02-30"), 2)
     run("chat", "-t", "long", text="云帆科技2023年净利润\n" * 4)
     pruned = json.loads(run("prune", "--keep-turns", "1", "--json").stdout)
     assert pruned["threads"]["checkpoints"] > 0
