@@ -424,6 +424,7 @@ def test_a_code_may_stand_within_a_longer_one_but_whole() -> None:
         ("18岁", "18", True),
         ("5万元", "5万", True),
         ("5元", "5", False),
+        ("5万吨", "5万", False),
         ("40%", "40", False),
         ("40天", "40", False),
         ("15个", "15家", True),
@@ -442,6 +443,7 @@ def test_a_code_may_stand_within_a_longer_one_but_whole() -> None:
         ("第5天", "5天", True),
         ("第5年", "5天", True),
         ("第5条", "5条", True),
+        ("第5条", "5个", True),
         ("第6条", "5条", False),
         ("第5条", "5元", False),
         ("第5条", "5", True),
@@ -501,6 +503,14 @@ def test_a_tally_counts_the_same_noun_or_none() -> None:
 def test_words_beside_which_an_echo_asserts_nothing(word: str) -> None:
     assert passes(f"营收999万元 {word}。", "营收是999万元吗？")
     assert not passes("营收 999万元。", "营收是999万元吗？")
+
+
+@pytest.mark.parametrize(
+    ("number", "may_be_a_year"),
+    [("500", False), ("1899", False), ("1900", True), ("2199", True), ("2200", False)],
+)
+def test_only_a_year_is_echoed_as_it_is(number: str, may_be_a_year: bool) -> None:
+    assert passes(f"营收为{number}。", f"营收是{number}吗？") is may_be_a_year
 
 
 def test_what_an_echo_may_stand_beside() -> None:

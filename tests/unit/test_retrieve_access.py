@@ -26,6 +26,7 @@ EVERYBODY = (STAFF, PLAIN, OTHER_TENANT, NOBODY)
         (DocumentAccess("RESTRICTED", frozenset({"audit"})), set()),
         (DocumentAccess("RESTRICTED"), set()),
         (DocumentAccess("UNHEARD_OF"), set()),  # type: ignore[arg-type]
+        (DocumentAccess("UNHEARD_OF", frozenset({"hr"})), set()),  # type: ignore[arg-type]
     ],
 )
 def test_each_access_admits_exactly_these_callers(document: DocumentAccess, who: set[Caller]) -> None:
@@ -43,6 +44,10 @@ def test_a_caller_with_a_tenant_but_no_user_is_not_signed_in() -> None:
     assert not may_see(Caller(tenant="acme", user=""), DocumentAccess("INTERNAL", tenant="acme"))
 
 
+def test_a_user_of_no_tenant_is_not_signed_in() -> None:
+    assert not may_see(Caller(tenant="", user="lin"), DocumentAccess("INTERNAL"))
+
+
 def test_audience_is_a_hash_of_what_the_rules_read() -> None:
     assert audience(PLAIN) == audience(dataclasses.replace(PLAIN, user="someone else"))
     assert len(audience(PLAIN)) == 64
@@ -56,6 +61,12 @@ def test_audience_is_a_hash_of_what_the_rules_read() -> None:
         audience(dataclasses.replace(PLAIN, user="")),
     }
     assert len(different) == 7
+
+
+def test_audience_is_the_same_in_every_version() -> None:
+    """It is stored with turns and compared when they are replayed."""
+    caller = Caller(tenant="云湖", user="lin", groups=frozenset({"hr", "审计"}))
+    assert audience(caller) == "b870a1a032dbf87b47df5df76ec2c12eb4932e1d53773fbaa550c0401d2aab82"
 
 
 class _Records(dict[tuple[str, str], DocumentAccess]):
