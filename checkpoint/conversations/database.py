@@ -101,13 +101,17 @@ class Database:
         with engine.connect() as connection:
             yield connection
 
-    def shed_deleted_bytes(self) -> None:
-        """Leave nothing of deleted rows in SQLite's write-ahead log; PostgreSQL has its own vacuum."""
+    def shed_deleted_bytes(self) -> bool:
+        """Leave nothing of deleted rows in SQLite's write-ahead log; PostgreSQL has its own vacuum.
+
+        False when somebody reads for longer than the time-out: the log is then left as it is.
+        """
         if not self.is_sqlite:
-            return
+            return True
         with translated("cleaning up"), self.engine.connect() as connection:
             autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
-            autocommit.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            is_busy = autocommit.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+        return not is_busy
 
     def describe(self) -> str:
         """Kind and place of the database, never its password."""

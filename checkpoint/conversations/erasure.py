@@ -45,6 +45,9 @@ class PurgeReceipt:
     audit_rows: int = 0
     archive_rows: int = 0
     log_files: int = 0
+    is_overwritten: bool = (
+        True  # False: somebody was reading, and SQLite's write-ahead log still holds it all
+    )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,8 +80,7 @@ def purge(
         archive_rows=_old_archive(store, now),
         log_files=_old_logs(store.config.home / LOGS, now, store.config.log_days),
     )
-    store.database.shed_deleted_bytes()
-    return receipt
+    return replace(receipt, is_overwritten=store.database.shed_deleted_bytes())
 
 
 def _due(store: ConversationStore, now: datetime) -> list[Conversation]:

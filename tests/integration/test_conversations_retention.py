@@ -207,6 +207,21 @@ def test_the_files_hold_nothing_of_what_was_purged_while_the_store_is_open(
         assert places_with(MARK, config.home) == []
 
 
+def test_a_purge_beside_a_long_reader_says_that_the_bytes_are_still_there(
+    new_database: Callable[..., StoreConfig], clock: Clock
+) -> None:
+    config = new_database("sqlite", timeout_seconds=0.1)
+    with open_store(config, now=clock) as store:
+        store.delete(ME, talk(store, "r1", QUESTION).id)
+        clock.pass_days(30)
+        with store.database.read("a long reading") as connection:
+            connection.execute(text("SELECT count(*) FROM message"))
+            assert run_purge(store).is_overwritten is False
+            assert places_with(MARK, config.home)
+        assert run_purge(store).is_overwritten is True
+        assert places_with(MARK, config.home) == []
+
+
 # --- the whole service ---
 
 
