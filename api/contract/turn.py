@@ -245,7 +245,14 @@ class _Graph:
         if intent["kind"] == "refused":
             return intent
         if self.reading.is_derived or (self.reading.admitted.passages and self._is_unanswerable(intent)):
-            return {**intent, "kind": "narrative", "needs": [], "sub_questions": [], "ambiguous": []}
+            return {
+                **intent,
+                "kind": "narrative",
+                "needs": [],
+                "sub_questions": [],
+                "ambiguous": [],
+                "unknown": [],
+            }
         return intent
 
     def _is_unanswerable(self, intent: Intent) -> bool:

@@ -90,6 +90,7 @@ def test_a_business_consultation_over_our_own_knowledge(sender: Sender) -> None:
     assert "一次性创业补贴" in sender.spy.queries[0]
     assert any(source["document_id"] == "yunhu-startup-subsidy" for source in answer["sources"])
     assert "正常经营满6个月" in answer["answer"]
+    assert "没有找到" not in answer["answer"]  # "招用人数" names no company
 
 
 def test_evidence_makes_no_question_of_what_is_none(sender: Sender) -> None:
