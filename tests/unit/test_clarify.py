@@ -290,3 +290,56 @@ def test_the_next_question_about_it_is_the_plain_one() -> None:
         "period",
         "您问的是哪个期间？",
     )
+
+
+# Found missing by mutation
+
+
+def test_metrics_are_named_in_the_language_of_the_question() -> None:
+    def labels(question: str) -> list[str]:
+        return [option["label"] for option in asked(question)["clarification"]["options"]]
+
+    assert labels("How did Beizhu Tea perform in 2023?") == ["revenue", "net profit"]
+    assert labels("北渚茶业2023年业绩怎么样") == ["营业收入", "净利润"]
+    state = asked("北渚茶业2023年业绩怎么样")
+    assert state["messages"][0]["content"].startswith(state["clarification"]["prompt"] + "\n1. 营业收入")
+
+
+def test_a_bare_company_completes_the_vague_question_and_the_rest_is_asked() -> None:
+    state = reply(follow_up(), "云帆能源")
+    assert state["intent"]["companies"] == ["yunfan-1"]
+    assert state["clarification"]["slot"] == "period"
+    assert state["clarification"]["mention"] is None
+
+
+def test_a_turn_that_is_closed_says_so_in_its_message() -> None:
+    state = reply(asked("云帆2023年营收"), "取消")
+    assert state["messages"][0]["content"] == state["answer"]["text"] == notice("cancelled", "zh")
+
+
+def test_growth_is_counted_over_the_period_that_is_given() -> None:
+    question = "北渚茶业营收增长了多少"
+    assert reply(asked(question), "2023年")["intent"]["periods"] == ["2022", "2023"]
+    assert reply(asked(question), "2021年和2023年")["intent"]["periods"] == ["2021", "2023"]
+    assert reply(asked("北渚茶业营收"), "2023年")["intent"]["periods"] == ["2023"]
+
+
+def test_two_unclear_companies_are_asked_one_after_the_other() -> None:
+    intent: Any = {**read("云帆2023年营收", NOW), "ambiguous": [["yunfan-0"], ["beizhu"]]}
+    once = fill(intent, {"company": ["yunfan-0"]})
+    assert (once["companies"], once["needs"]) == (["yunfan-0"], ["company"])
+    twice = fill(once, {"company": ["beizhu"]})
+    assert (twice["companies"], twice["needs"]) == (["yunfan-0", "beizhu"], [])
+
+
+def test_periods_of_one_length_come_newest_first() -> None:
+    class Halves(Facts):
+        def periods(self, *, company: str, metric: str, caller: Caller) -> list[str]:
+            return ["2022H2", "2023", "2023H1", "2023H2", "2023Q1", "2023Q3"]
+
+    ask = Clarifier(Directory(), Halves(), read, lambda: "id")
+    state: Any = {**asked("北渚茶业营收"), "clarification": None}
+    options = ask(state, caller=NOBODY)["clarification"]["options"]  # type: ignore[index]
+    assert [option["value"] for option in options] == [
+        "2023", "2023H2", "2023H1", "2022H2", "2023Q3", "2023Q1"
+    ]  # fmt: skip

@@ -518,4 +518,5 @@ def test_what_an_echo_may_stand_beside() -> None:
     assert not passes("营收999万元，共一家[C1]。", question)
     assert not passes("营收999万元，时间2024年[C1]。", question)
     assert passes("2099年的情况。", "2099年营收？")
+    assert passes("营收999万元，要求1320万元[C1]。", question="营收是999万元吗？")
     assert not passes("2099年营收999万元。", "2099年营收999万元？")
