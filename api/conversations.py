@@ -5,6 +5,7 @@ whenever they are shown. Sending is the pipeline of `/api/chat`.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -582,6 +583,7 @@ def export_conversation(
     return PlainTextResponse(as_markdown(exported), headers=headers, media_type="text/markdown")
 
 
+_MARKUP = re.compile(r"[\\`*_\[\]<>&!#]")
 _WHO = {"USER": "用户 User", "ASSISTANT": "助手 Assistant", "SYSTEM": "System"}
 
 
@@ -608,4 +610,5 @@ def _message_lines(row: MessageView) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """On one line, with nothing in it that Markdown or HTML would read as theirs."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))

@@ -421,6 +421,12 @@ def test_the_export_holds_it_all_and_is_recorded(door: Door, store: Conversation
     assert sum(line.startswith("## ") for line in lines) == 2
 
 
+def test_a_title_is_no_markup_in_the_export(plain_door: Door) -> None:
+    identity = create(plain_door, title="<b>[a](javascript:x)\u2028# *b*")["id"]
+    told = plain_door.http.get(f"/conversations/{identity}/export", params={"format": "markdown"}).text
+    assert told.splitlines()[0] == r"# \<b\>\[a\](javascript:x) \# \*b\*"
+
+
 def audited(store: ConversationStore) -> list[tuple[str, str | None]]:
     with store.database.read("test") as connection:
         rows = connection.execute(text("SELECT action, conversation_id FROM audit ORDER BY at"))
