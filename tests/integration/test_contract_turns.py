@@ -202,6 +202,18 @@ def test_supplied_evidence_answers_what_we_hold_no_fact_for(sender: Sender) -> N
     assert "1320万元[C1]" in answer["answer"]
 
 
+def test_supplied_evidence_answers_a_comparison_that_we_hold_no_facts_for(sender: Sender) -> None:
+    item = {**KNEE, "content": "云帆科技2031年的营业收入是1320万元，2032年是1500万元。", "source": "crm-7"}
+    message = "云帆科技2031年和2032年的营业收入哪个高？"
+    intent = sender.services.read_intent(message, "2026-11-30T10:00:00.000+08:00")
+    assert intent["kind"] == "comparison"
+    answer = sender.send(contract(message, COMPLETE, knowledge=[item]))
+    assert answer["meta"]["kind"] == "narrative"
+    assert "1320万元" in answer["answer"]
+    ours = sender.send(contract("云帆科技2022年和2023年的营业收入哪个高？", COMPLETE, knowledge=[item]))
+    assert ours["meta"]["kind"] == "comparison"
+
+
 def test_no_fact_of_a_message_or_a_profile_is_ever_stated(assistant: Assistant) -> None:
     sender = scripted(assistant, "营业收入为999万元[C1]。", "膝盖下坠感的可能原因包括韧带损伤[C1]。")
     history = (("user", "营收？"), ("assistant", "营业收入为999万元。"))
@@ -342,6 +354,20 @@ def test_a_version_that_no_longer_holds_is_left_out(sender: Sender) -> None:
 
 def supplied(source: str, content: str) -> list[RetrievedKnowledge]:
     return [RetrievedKnowledge(title="t", content=content, source=source, relevance_score=1.0)]
+
+
+def test_validity_is_judged_on_the_day_of_the_request(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days, real = [], Admission.admit
+
+    def admit(self: Admission, items: Any, *, caller: Caller, on_date: str) -> Any:
+        days.append(on_date)
+        return real(self, items, caller=caller, on_date=on_date)
+
+    monkeypatch.setattr(Admission, "admit", admit)
+    sender.read(contract("x？", COMPLETE, knowledge=[KNEE]))
+    assert days == ["2026-11-30"]
 
 
 def test_each_exit_alone_keeps_a_restricted_source_out(sender: Sender) -> None:
