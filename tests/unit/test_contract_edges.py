@@ -258,6 +258,32 @@ def test_a_condition_in_two_clauses(text: str, expected: str | None) -> None:
     assert value("swelling", text, "swelling") == expected
 
 
+@pytest.mark.parametrize(
+    ("slot", "text", "expected"),
+    [
+        ("swelling", "肿过，自己消了", "无"),
+        ("swelling", "刚开始肿，现在没有", "无"),
+        ("duration", "从昨天开始", "从昨天开始"),
+        ("duration", "it began two weeks ago", "two weeks"),
+        ("duration", "many weeks", "many weeks"),
+        ("trauma", "I hurt my knee", "yes"),
+        ("trauma", "I hit my knee", "yes"),
+        ("trauma", "someone knocked it", "yes"),
+        ("swelling", "no, I don't", "no"),
+        ("swelling", "万一肿了怎么办", None),
+    ],
+)
+def test_words_of_a_reply(slot: str, text: str, expected: str | None) -> None:
+    assert value(slot, text, slot) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "flags"), [("chest pressure", ["chest pain"]), ("万一发烧就糟了", []), ("万一发烧怎么办", [])]
+)
+def test_signs_that_are_named_and_supposed(text: str, flags: list[str]) -> None:
+    assert said(text).state.red_flags == flags
+
+
 # States and faults
 
 
