@@ -451,8 +451,14 @@ def _steps(question: str, names: set[str], *, is_wide: bool) -> tuple[Step, ...]
     found = sorted(names, key=lambda name: _place(name, question))
     if found == ["number"]:
         return (Step(replace(_ASPECTS["number"], needs=_counted(question))),)
+    if found == ["term"] and _DAYS.search(question):
+        return (Step(replace(_ASPECTS["term"], needs=_in_units("day", "workday"))),)
     steps = tuple(_step(name, 3 if len(found) == 1 else 2) for name in found) or (Step(None),)
     return tuple(map(_of_penalties, steps)) if _ASPECTS["penalty"].asked.search(question) else steps
+
+
+# Who asks for days is not told by years or months.
+_DAYS = _pattern(r"(?:几|多少)个?(?:天|工作日)|how many (?:\w+ )?days")
 
 
 def _of_penalties(step: Step) -> Step:
@@ -576,6 +582,7 @@ _SAME = tuple(
     租房 租金
     申诉 复核
     按时 逾期 未在
+    换 更换 变更
     社保 社会保险
     医保 医疗保险
     个税 个人所得税

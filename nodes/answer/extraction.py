@@ -87,7 +87,7 @@ MIN_COVERED = 0.3
 # The same for a sentence that is quoted for its words alone.
 MIN_COVERED_ALONE = 0.4
 # And for all that would be quoted: of the right kind, and about something else, it is no answer.
-MIN_SAID = 0.2
+MIN_SAID, MIN_SAID_BY_TITLE = 0.2, 0.65
 # A word is the subject's main one from this share of its weight, and then a document must hold so much of it.
 MOSTLY, MIN_NAMED = 0.6, 0.4
 LONG_QUESTION = 8  # words of the subject, from which half of that is enough
@@ -253,9 +253,13 @@ class _Document:
         return [max(a, _HEADING_COUNTS * b) for a, b in zip(text, heading, strict=True)]
 
     def is_about_subject(self, answer: Sequence[Unit]) -> bool:
-        """Whether what would be quoted, with its title and headings, says what was asked about at all."""
-        said = " ".join([answer[0].title, *(f"{unit.heading} {unit.whole}" for unit in answer)])
-        return self.held.weighed(self.held.shares(said)) >= MIN_SAID
+        """Whether what would be quoted, with its title and headings, says what was asked about at all.
+
+        What says no word of it leaves all to the title, which must then say most of it.
+        """
+        title, own = answer[0].title, " ".join(f"{unit.heading} {unit.whole}" for unit in answer)
+        by_own, said = (self.held.weighed(self.held.shares(text)) for text in (own, f"{title} {own}"))
+        return said >= (MIN_SAID if by_own else MIN_SAID_BY_TITLE)
 
     def answer(self) -> list[Unit]:
         """The sentences of each kind that is asked for, the best of a kind first, without what they need."""

@@ -326,3 +326,17 @@ def test_words_of_asking_are_no_subject_and_two_clauses_ask_for_two_kinds() -> N
     told = answer("创业担保贷款最高能贷多少，期限多久", loan)
     assert "30万元" in told
     assert "3年" in told
+
+
+def test_a_sentence_without_a_word_of_the_subject_needs_a_title_that_says_most_of_it() -> None:
+    voucher = passage("# 失业人员培训券\n\n企业应当保存使用凭证不少于5年，以备抽查。\n", "失业人员培训券")
+    assert "5年" not in answer("失业保险金能领多久？", voucher)
+    insured = passage("# 失业保险金申领\n\n企业应当保存使用凭证不少于5年，以备抽查。\n", "失业保险金申领")
+    assert "不少于5年" in answer("失业保险金凭证要保存多久？", insured)
+
+
+def test_days_are_asked_for_and_years_do_not_tell_them() -> None:
+    leave = passage("# 年休假规定\n\n员工入职满1年后享受年休假。\n满10年的，年休假10天。\n", "年休假规定")
+    told = answer("入职后有多少天年休假？", leave)
+    assert "10天" in told
+    assert "享受年休假" not in told
