@@ -104,6 +104,7 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 
 /** What a person reads: text as it comes, then its sources or what is asked back. */
 async function main([base, threadId, message]) {
+  if (!message) throw new Error("usage: node client.mjs ADDRESS THREAD QUESTION");
   const { TOKEN: token, BREAK_AFTER } = process.env;
   const say = (text) => process.stdout.write(text);
   for await (const { name, data } of ask(base, { threadId, message, token, breakAfter: Number(BREAK_AFTER) })) {

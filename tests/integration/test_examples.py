@@ -147,3 +147,9 @@ def run_curl(words: list[str], address: str, request_id: str) -> str:
     assert words[0] == "curl"
     command = [*words, "--noproxy", "*", "-sS"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@needs_node
+def test_the_client_says_how_it_is_called() -> None:
+    done = subprocess.run(["node", str(CLIENT)], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "usage: node client.mjs ADDRESS THREAD QUESTION\n")
