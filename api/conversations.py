@@ -40,7 +40,8 @@ from nodes.gate import GateReads, is_open
 
 ERASE_TRIES = 5
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_Title = Annotated[str, Field(min_length=1, max_length=255, pattern=_PRINTABLE)]
+_ON_ONE_LINE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"  # and not blank
+_Title = Annotated[str, Field(min_length=1, max_length=255, pattern=_ON_ONE_LINE)]
 
 _REFUSALS = responses(
     *("bad_request", "forbidden", "not_found", "invalid_body", "invalid_cursor", "internal_error"),

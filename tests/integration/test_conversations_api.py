@@ -320,6 +320,7 @@ def test_unknown_foreign_deleted_and_malformed_are_one_404_on_every_route(
     [
         ("PATCH", "/title", {"title": "x" * 10_000}, "invalid_body"),
         ("PATCH", "/title", {"title": ""}, "invalid_body"),
+        ("PATCH", "/title", {"title": " \u3000"}, "invalid_body"),
         ("POST", "/messages", {"question": "x" * 4001}, "invalid_body"),
         ("POST", "/messages", {"question": "a\x00b"}, "invalid_text"),
         ("POST", "/messages", {"question": " \n"}, "invalid_text"),
