@@ -14,6 +14,7 @@ const LONG_AWAY_MILLISECONDS = 20_000;
 
 const byId = (id) => document.getElementById(id);
 const message = byId("message");
+const MOST_CHARACTERS = 4000;
 const others = new BroadcastChannel("business-assistant"); // this browser's other tabs
 let left = 0;
 
@@ -99,8 +100,15 @@ function restoreDraft(thread) {
   fitMessage();
 }
 
+// A limit of the box itself would cut what is pasted without a word. The server counts characters, not code units.
+function refuseTooLong() {
+  const { length } = [...message.value];
+  message.setCustomValidity(length > MOST_CHARACTERS ? words.tooLong(length) : "");
+}
+
 // Where the browser does not fit the box to its text by itself (`field-sizing`).
 function fitMessage() {
+  refuseTooLong();
   message.rows = Math.min(8, Math.max(1, message.value.split("\n").length + Math.floor(message.value.length / 60)));
 }
 

@@ -161,3 +161,15 @@ def test_what_was_cited_is_shown_as_it_stands_now(open_page: Open, door: Any) ->
     reader.see("资料已撤回或无权查看")
     assert "15元" not in reader.page.locator("#log .theirs").inner_text()
     load(None)
+
+
+def test_what_is_too_long_is_kept_and_said(open_page: Open) -> None:
+    reader = open_page()
+    box = reader.page.locator("#message")
+    box.fill("长" * 4001)
+    box.press("Enter")
+    assert box.evaluate("box => box.validationMessage") == "共 4001 个字符，最多 4000 个，请缩短后再发送。"
+    assert box.input_value() == "长" * 4001
+    assert reader.page.locator("#log > .theirs").count() == 0
+    box.fill("🙂" * 4000)
+    assert box.evaluate("box => box.validationMessage") == ""
