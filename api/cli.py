@@ -238,6 +238,8 @@ def window(thread: Annotated[str, typer.Argument(help="Conversation id.")], as_j
         f"{seen.omitted_turns} turns omitted, {seen.cut_bytes} bytes cut"
         + (f"; {', '.join(seen.reasons)})" if seen.reasons else ")")
     )
+    if not (seen.turns or seen.omitted_turns):
+        err.print("No turn of this conversation counts as context yet: check the id, or ask something first.")
 
 
 @app.command()

@@ -28,7 +28,7 @@ class CheckpointUnavailable(CheckpointError):  # noqa: N818 - the name is part o
     """
 
     def __init__(self, doing: str, problem: str, remedy: str) -> None:
-        super().__init__(f"{doing}: {problem}. {remedy}")
+        super().__init__(f"{doing}: {problem.removesuffix('.')}. {remedy}")
         self.doing = doing
         self.remedy = remedy
 

@@ -165,6 +165,12 @@ def test_json_has_every_field_always(run: Run) -> None:
     assert result["answer"]["citations"][0].keys() >= {"document_id", "version", "title", "passage"}
 
 
+def test_the_window_of_an_unknown_conversation_is_said_to_be_empty(run: Run) -> None:
+    seen = run("window", "unheard-of")
+    assert seen.stdout.startswith("(0 turns")
+    assert "check the id" in seen.stderr
+
+
 def test_a_conversation_survives_kill_9_of_process_and_server(run: Run, home: Path) -> None:
     asked = run("ask", "-t", "k", "云帆2023年净利润", "--json")
     assert json.loads(asked.stdout)["status"] == "needs_input"
