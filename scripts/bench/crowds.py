@@ -8,20 +8,17 @@ round in turn; ratios are medians of the rounds, and quantiles are over the answ
 """
 
 import argparse
-import asyncio
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scripts.bench.doors import Door
-from scripts.bench.load import Question, Told
+from scripts.bench.load import Told
 from scripts.bench.machine import about
 from scripts.bench.ratios import Ratio, order, paired, table
-from scripts.bench.service import MIXED, PACKAGES, closed_loop, doors, note, quantile
+from scripts.bench.service import PACKAGES, doors, keep_asking, note, quantile
 
 NAMES = ("bare", "ours")
-TURNS = 4  # of a conversation; then its place in the crowd begins another
 QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -69,17 +66,7 @@ def take_round(opened: Mapping[str, Door], crowd: int, seconds: float, number: i
 
 
 def ask_for(door: Door, crowd: int, seconds: float, prefix: str) -> Taken:
-    """Questions begun within so many seconds, answered to their ends."""
-    began = time.perf_counter()
-
-    def lane(place: int) -> Iterator[Question]:
-        number = 0
-        while time.perf_counter() - began < seconds:
-            yield f"{prefix}-{place}-{number // TURNS}", MIXED[number % len(MIXED)]
-            number += 1
-
-    told = asyncio.run(closed_loop(door.port, [lane(place) for place in range(crowd)]))
-    return Taken(time.perf_counter() - began, told)
+    return Taken(*keep_asking(door, crowd, seconds, prefix))
 
 
 def report(found: Mapping[int, Rounds]) -> str:

@@ -147,17 +147,23 @@ def failures(told: Sequence[Told]) -> int:
 
 def capacity_of(door: Door, seconds: float, found: Found) -> float:
     """Requests a second that end while eight clients each ask again at once."""
+    taken, told = keep_asking(door, 8, seconds, "capacity")
+    found.failed += failures(told)
+    return len(told) / taken
+
+
+def keep_asking(door: Door, clients: int, seconds: float, prefix: str) -> tuple[float, list[Told]]:
+    """Questions begun within so many seconds, answered to their ends. -> seconds taken, and all told."""
     began = time.perf_counter()
 
     def lane(place: int) -> Iterator[Question]:
         number = 0
         while time.perf_counter() - began < seconds:
-            yield f"capacity-{place}-{number // 4}", MIXED[number % len(MIXED)]
+            yield f"{prefix}-{place}-{number // TURNS}", MIXED[number % len(MIXED)]
             number += 1
 
-    told = asyncio.run(closed_loop(door.port, [lane(place) for place in range(8)]))
-    found.failed += failures(told)
-    return len(told) / (time.perf_counter() - began)
+    told = asyncio.run(closed_loop(door.port, [lane(place) for place in range(clients)]))
+    return time.perf_counter() - began, told
 
 
 def measure_latency(opened: Mapping[str, Door], size: Size, number: int, found: Found) -> None:
