@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from checkpoint.errors import ConfigError
 
@@ -136,6 +135,16 @@ def read_aes_key(text: str | None) -> bytes | None:
     return text.encode()
 
 
+def split_url(url: str) -> tuple[str, str, str]:
+    """Who and where, the path with its slash, and the query.
+
+    urllib refuses, from some releases of Python on, several hosts of which a later one is an IPv6 address.
+    """
+    rest, _, query = url.partition("://")[2].partition("#")[0].partition("?")
+    authority, slash, path = rest.partition("/")
+    return authority, slash + path, query
+
+
 def check_url(url: str) -> None:
     scheme = url.split(":", 1)[0]
     if "://" not in url or scheme not in SCHEMES:
@@ -144,16 +153,16 @@ def check_url(url: str) -> None:
             f"unknown scheme {scheme if '://' in url else ''!r}",
             "Use one of " + ", ".join(f"{known}://" for known in SCHEMES),
         )
-    parts = urlsplit(url)
-    if scheme == "unix" and not parts.path:
+    authority, path, _ = split_url(url)
+    if scheme == "unix" and not path:
         raise ConfigError("REDIS_URL", "a unix:// address needs a path", "Example: unix:///run/valkey.sock")
-    if scheme.endswith("+sentinel") and not parts.path.strip("/").split("/")[0]:
+    if scheme.endswith("+sentinel") and not path.strip("/").split("/")[0]:
         raise ConfigError(
             "REDIS_URL",
             "the name of the monitored master is missing",
             "Example: redis+sentinel://host1:26379,host2:26379/mymaster/0",
         )
-    if scheme.endswith("+cluster") and not parts.netloc.rpartition("@")[2]:
+    if scheme.endswith("+cluster") and not authority.rpartition("@")[2]:
         raise ConfigError("REDIS_URL", "no node is named", "Example: redis+cluster://host1:6379,host2:6379")
 
 

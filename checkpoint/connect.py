@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlunsplit
 
 import redis
 import redis.asyncio
@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from checkpoint.config import ContextConfig
+from checkpoint.config import ContextConfig, split_url
 from checkpoint.embedded import EmbeddedServer, open_embedded
 from checkpoint.errors import ConfigError
 from checkpoint.wire import FAULTS, translate
@@ -160,8 +160,8 @@ def is_kind(url: str, kind: str) -> bool:
 
 def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
     """Hosts and ports of `scheme://user:password@host:port,host:port/…?name=value`; the rest as options."""
-    parts = urlsplit(url)
-    credentials, _, hosts = parts.netloc.rpartition("@")
+    authority, _, query = split_url(url)
+    credentials, _, hosts = authority.rpartition("@")
     user, _, password = credentials.partition(":")
     default = 26379 if is_kind(url, "sentinel") else 6379
     nodes = []
@@ -171,7 +171,7 @@ def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
         nodes.append(((host if has_port else entry).strip("[]"), int(port) if has_port else default))
     extra: dict[str, Any] = {"username": unquote(user) or None, "password": unquote(password) or None}
     plain = urlunsplit(
-        ("rediss" if url.startswith("rediss") else "redis", "host", "", urlencode(parse_qsl(parts.query)), "")
+        ("rediss" if url.startswith("rediss") else "redis", "host", "", urlencode(parse_qsl(query)), "")
     )
     parsed: dict[str, Any] = cast(Any, redis.connection).parse_url(plain)
     parsed.pop("host", None)
@@ -182,7 +182,7 @@ def read_nodes(url: str) -> tuple[list[tuple[str, int]], dict[str, Any]]:
 
 def read_service(url: str, extra: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The monitored master's name and, as an option, its database: `…/name/2`."""
-    name, _, database = urlsplit(url).path.strip("/").partition("/")
+    name, _, database = split_url(url)[1].strip("/").partition("/")
     return unquote(name), extra | ({"db": int(database)} if database else {})
 
 

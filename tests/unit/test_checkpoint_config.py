@@ -8,6 +8,7 @@ import pytest
 
 import checkpoint
 from checkpoint import ConfigError, ContextConfig, load_context_config
+from checkpoint.config import check_url
 from checkpoint.connect import SYNC, bad_url, build, read_nodes, read_service
 
 ROOT = Path(checkpoint.__file__).parents[1]
@@ -89,6 +90,11 @@ def test_a_url_that_cannot_be_understood(url: str) -> None:
     with pytest.raises(ConfigError, match="REDIS_URL"):
         build(url.replace("h", "u:SECRET@h", 1), ContextConfig(url=url), SYNC)
     assert "SECRET" not in str(bad_url(ValueError("SECRET")))
+
+
+def test_a_later_node_may_be_an_ipv6_address() -> None:
+    check_url("redis+cluster://u:p@a:1,[::1]:2")
+    check_url("redis+sentinel://a,[::1]/main")
 
 
 def test_nodes_of_a_url() -> None:
