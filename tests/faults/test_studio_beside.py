@@ -45,7 +45,7 @@ def studio(home: Path, redis_url: str, tmp_path: Path) -> Iterator[Planted]:
     (Planted.folder / f"{PLANT}.py").write_text(f"{trace}\ndef system(*_words):\n    {trace}\n")
     running = Planted(home, redis_url, tmp_path / "dev.log")
     yield running
-    running.stop()
+    running.kill()
 
 
 def test_the_studio_beside_the_service(

@@ -109,7 +109,7 @@ def test_every_answer_to_a_signed_in_caller_is_in_the_document(signed_in_door: D
 
 def test_what_was_made_is_found_until_it_is_deleted(signed_in_door: Door) -> None:
     """Along the links, from making a conversation on."""
-    told = findings(signed_in_door, RULES, "stateful", 3, least=5)
+    told = findings(signed_in_door, RULES, "stateful", 6, least=5)
     assert told == "", told
 
 
