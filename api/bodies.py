@@ -12,8 +12,10 @@ from api.strict_json import JsonFaultError, MalformedJsonError, read_object
 
 # No control characters; lone surrogates are no text and are refused with every pattern.
 _NAME = r"^[^\x00-\x1f\x7f]+$"
+# What Python takes for blank, character by character: `\s` is not the same in every language.
+BLANKS = r"\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # What check_text asks for, as far as a pattern can say it, for the readers of the document.
-TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
+TEXT: dict[str, Any] = {"pattern": rf"^[^\x00]*[^\x00{BLANKS}][^\x00]*$"}
 
 # Any text that every store and every model can take.
 Words = Annotated[str, Field(pattern=r"^[^\x00]*$")]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
-from api.bodies import TEXT, Body, StrictRoute, ThreadId, Words
+from api.bodies import BLANKS, TEXT, Body, StrictRoute, ThreadId, Words
 from api.edge import Origin
 from api.events import EVENT_SCHEMA, EventStream
 from api.identity import caller_of
@@ -40,7 +40,7 @@ from nodes.gate import GateReads, is_open
 
 ERASE_TRIES = 5
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_ON_ONE_LINE = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"  # and not blank
+_ON_ONE_LINE = rf"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f{BLANKS}][^\x00-\x1f\x7f]*$"  # and not blank
 _Title = Annotated[str, Field(min_length=1, max_length=255, pattern=_ON_ONE_LINE)]
 
 _REFUSALS = responses(
