@@ -8,7 +8,7 @@ conversation first. An answer needs no such care: a number or an answer that it 
 
 from typing import Any
 
-from sqlalchemy import CTE, bindparam, exists, func, literal_column, select, true
+from sqlalchemy import CTE, bindparam, exists, literal_column, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from checkpoint.conversations import statements
@@ -29,7 +29,7 @@ def _question(place: Any) -> Prepared:
         ~_is_there(identity, message.c.request_id == bindparam("b_request_id"), _IS_QUESTION),
         ~_is_there(identity, message.c.client_message_id == bindparam("b_client_message_id")),
     ).cte("held")
-    return Prepared(_given_back(held, _added(held, _next_number(held))))
+    return Prepared(_given_back(held, _added(held, statements.next_number(held.c.id))))
 
 
 def _first_question() -> Prepared:
@@ -42,7 +42,7 @@ def _first_question() -> Prepared:
 def _reply(*, is_as_asked: bool) -> Prepared:
     """After the conversation's id. Changes its time alone where the request has its answer."""
     held = statements.NOTE_TIME.where(statements.HELD).cte("held")
-    added = _added(held, _next_number(held))
+    added = _added(held, statements.next_number(held.c.id))
     given_back = _given_back(held, added)
     if is_as_asked:
         return Prepared(given_back)
@@ -59,11 +59,6 @@ def _added(held: CTE, number: Any) -> CTE:
 
 def _given_back(held: CTE, added: CTE) -> Any:
     return select(held, added.c.sequence_no).select_from(held.join(added, true()))
-
-
-def _next_number(held: CTE) -> Any:
-    greatest = select(func.max(message.c.sequence_no)).where(message.c.conversation_id == held.c.id)
-    return func.coalesce(greatest.scalar_subquery(), 0) + 1
 
 
 def _is_there(conversation_id: Any, *conditions: Any) -> Any:

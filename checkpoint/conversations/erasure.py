@@ -45,9 +45,8 @@ class PurgeReceipt:
     audit_rows: int = 0
     archive_rows: int = 0
     log_files: int = 0
-    is_overwritten: bool = (
-        True  # False: somebody was reading, and SQLite's write-ahead log still holds it all
-    )
+    # False: somebody was reading, and SQLite's write-ahead log still holds it all.
+    is_overwritten: bool = True
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

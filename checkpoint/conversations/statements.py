@@ -99,14 +99,15 @@ def written(name: str) -> Any:
     return bindparam(f"b_{name}", type_=message.c[name].type)
 
 
+def next_number(conversation_id: Any) -> Any:
+    """Of a conversation's next message, as far as the statement sees the others."""
+    greatest = func.coalesce(func.max(message.c.sequence_no), 0)
+    return select(greatest + 1).where(message.c.conversation_id == conversation_id).scalar_subquery()
+
+
 def _adding(*conditions: Any) -> Prepared:
     """Does nothing where the request has its row already, or the client's id stands for one."""
-    greatest = (
-        select(func.coalesce(func.max(message.c.sequence_no), 0) + 1)
-        .where(message.c.conversation_id == _ID)
-        .scalar_subquery()
-    )
-    row = select(_ID, greatest, *map(written, WRITTEN)).where(*conditions)
+    row = select(_ID, next_number(_ID), *map(written, WRITTEN)).where(*conditions)
     columns = ["conversation_id", "sequence_no", *WRITTEN]
     return Prepared.of_dialect(
         lambda make: (
