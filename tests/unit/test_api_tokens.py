@@ -33,7 +33,7 @@ ED_KEY = ed25519.Ed25519PrivateKey.generate()
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    made = {"exp": time.time() + 7200, **CLAIMS, **changes}
+    made = {"exp": int(time.time()) + 7200, **CLAIMS, **changes}
     return {name: value for name, value in made.items() if value is not ...}
 
 
