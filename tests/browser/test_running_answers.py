@@ -41,12 +41,18 @@ def begin(reader: Reader, model: Model, question: str = NARRATIVE) -> str:
     return str(text.inner_text())
 
 
+def heard_of_stop(reader: Reader) -> Any:
+    """Until the server has heard of it: an answer that ends before is whole."""
+    return reader.page.expect_response("**/api/chat/stop")
+
+
 def test_stop_keeps_what_was_said_and_the_next_question_works(open_page: Open, holding: Model) -> None:
     reader = open_page()
     first = begin(reader, holding)
     reader.see("组织回答", reader.last)
-    reader.button("停止").click()
-    reader.see("正在停止", reader.last)
+    with heard_of_stop(reader):
+        reader.button("停止").click()
+        reader.see("正在停止", reader.last)
     holding.go.set()
     stopped = reader.answered()
     reader.see("已停止，以上内容不完整", stopped)
@@ -61,8 +67,9 @@ def test_stop_keeps_what_was_said_and_the_next_question_works(open_page: Open, h
 def test_escape_stops(open_page: Open, holding: Model) -> None:
     reader = open_page("desk", language="en")
     begin(reader, holding)
-    reader.page.keyboard.press("Escape")
-    reader.see("Stopping", reader.last)
+    with heard_of_stop(reader):
+        reader.page.keyboard.press("Escape")
+        reader.see("Stopping", reader.last)
     holding.go.set()
     reader.see("Stopped; the answer above is incomplete", reader.answered())
 
