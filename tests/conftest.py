@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+from hypothesis_examples import choose_examples
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the slow suites in full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    choose_examples(is_long=bool(config.getoption("--long")))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

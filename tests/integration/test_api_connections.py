@@ -11,6 +11,7 @@ from door import (
     WAIT_SECONDS,
     Door,
     Script,
+    chat_request,
     connect,
     endings,
     open_door,
@@ -46,46 +47,79 @@ def test_a_connection_that_says_nothing_ends(saver: RedisContextSaver, below: An
         assert ended(door, "silent") == 1
 
 
+def in_time(attempt: Callable[[], Any]) -> Any:
+    """What the attempt gives. A busy machine may let the server's patience end before its first word is sent,
+    or between two: then it gives nothing, and is made again."""
+    found: list[Any] = []
+    until(lambda: found.append(attempt()) or found[-1])
+    return found[-1]
+
+
 @pytest.mark.parametrize("words", [b"P", b"POST /api/chat HTTP/1.1\r\n", HEAD])
 def test_half_a_head_is_said_to_be_too_slow(saver: RedisContextSaver, below: Any, words: bytes) -> None:
     with serving(saver, idle_seconds=0.2) as door:
-        connection = connect(door)
-        connection.sendall(words)
-        problem = problem_in(what_comes(connection))
+
+        def say() -> bytes:
+            connection = connect(door)
+            with suppress(ConnectionError):
+                connection.sendall(words)
+            return what_comes(connection)
+
+        problem = problem_in(in_time(say))
         assert (problem["status"], problem["code"]) == (408, "head_timeout")
         assert ended(door, "slow") == 1
 
 
 def test_bytes_that_trickle_in_buy_no_time(saver: RedisContextSaver, below: Any) -> None:
     with serving(saver, idle_seconds=0.3) as door:
-        connection = connect(door)
-        deadline = time.monotonic() + WAIT_SECONDS
-        with suppress(ConnectionError):
-            for byte in HEAD * 100:
-                assert time.monotonic() < deadline, "it was listened to for ever"
-                connection.sendall(bytes([byte]))
-                time.sleep(0.02)
-        connection.close()
-        assert ended(door, "slow") == 1
+
+        def trickle() -> bool:
+            deadline = time.monotonic() + WAIT_SECONDS
+            with connect(door) as connection, suppress(ConnectionError):
+                for byte in HEAD * 100:
+                    assert time.monotonic() < deadline, "it was listened to for ever"
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.02)
+            return ended(door, "slow") == 1
+
+        in_time(trickle)
 
 
 def test_an_answered_connection_may_ask_again_and_ends_when_it_does_not(
     saver: RedisContextSaver, below: Any
 ) -> None:
     with serving(saver, idle_seconds=0.5) as door:
-        connection = connect(door)
-        for _ in range(4):  # in all longer than one silence may last
-            connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            read_until(connection, '{"status":"ok"}')
-            time.sleep(0.2)
-        assert what_comes(connection) == b""
+
+        def ask_again() -> socket.socket | None:
+            connection = connect(door)
+            try:
+                for _ in range(4):  # in all longer than one silence may last
+                    connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                    read_until(connection, '{"status":"ok"}')
+                    time.sleep(0.2)
+            except ConnectionError:
+                connection.close()
+                return None
+            return connection
+
+        assert what_comes(in_time(ask_again)) == b""
 
 
 def test_a_stream_may_be_silent_for_longer(saver: RedisContextSaver, below: Any) -> None:
     script = Script()
     with serving(saver, script, idle_seconds=0.1) as door:
-        connection = door.send_raw("hold")
-        read_until(connection, "event: token")
+
+        def begin() -> socket.socket | None:
+            connection = connect(door)
+            try:
+                connection.sendall(chat_request("hold"))
+                read_until(connection, "event: token")
+            except ConnectionError:
+                connection.close()
+                return None
+            return connection
+
+        connection = in_time(begin)
         time.sleep(0.5)
         script.go.set()
         assert '"status":"completed"' in read_rest(connection)
@@ -248,14 +282,16 @@ def test_a_slow_reader_that_goes_on_reading_gets_all(saver: RedisContextSaver, b
         async def large() -> list[str]:
             return ["x" * 1000] * 16_000
 
-        connection = connect(door)
-        connection.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        seen = 0
-        while piece := connection.recv(256 * 1024):
-            seen += len(piece)
-            time.sleep(0.03)
-        connection.close()
-        assert seen > 16_000_000
+        def read_slowly() -> bool:
+            seen = 0
+            with connect(door) as connection, suppress(ConnectionError):
+                connection.sendall(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                while piece := connection.recv(256 * 1024):
+                    seen += len(piece)
+                    time.sleep(0.03)
+            return seen > 16_000_000
+
+        assert in_time(read_slowly)
 
 
 def test_bytes_after_a_connection_was_turned_away_are_not_read(saver: RedisContextSaver, below: Any) -> None:

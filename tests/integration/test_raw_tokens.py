@@ -27,7 +27,8 @@ from nodes.contracts import Caller
 ROOT = Path(__file__).parents[2]
 CANARY = "CANARY-0000-云湖"
 QUESTION = "创业补贴有多少？"
-SAID = f"一次性创业补贴为8000元[C1]。识别标记是{CANARY}，金额为98765.4万元[C1]。"
+FIGURE = "98765.4"  # its point stands in no random id
+SAID = f"一次性创业补贴为8000元[C1]。识别标记是{CANARY}，金额为{FIGURE}万元[C1]。"
 OURS = ("custom", "messages")  # what a client of the graph itself is shown while it runs
 NEVER = {"checkpoints", "debug", "updates", "messages"}  # what no door requests
 
@@ -103,7 +104,7 @@ def test_no_stream_mode_shows_a_raw_token(saying: Callable[..., Assistant], mode
     seen = seen_in(saying(), mode)
     assert seen or mode == "messages"
     assert CANARY not in repr(without_replies(seen))
-    assert "98765" not in repr(without_replies(seen))
+    assert FIGURE not in repr(without_replies(seen))
     assert (CANARY in repr(seen)) is (mode not in OURS)  # the model did say it
 
 
@@ -160,7 +161,7 @@ def test_no_raw_token_is_in_any_byte_over_http(saying: Callable[..., Assistant],
     everything = "\n".join(told)
     assert "创业补贴" in everything
     assert "CANARY" not in everything
-    assert "98765" not in everything
+    assert FIGURE not in everything
     assert '"replies"' not in everything
     kept = assistant.graph.get_state(config_for("t")).values["answer"]
     assert fails or CANARY in repr(kept["replies"])  # it was said, and is kept where no door shows it

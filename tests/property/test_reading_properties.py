@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reading_sample import COMPANIES, INDEX, METRICS, RECEIVED_AT
 
@@ -16,7 +16,6 @@ from nodes.reading.references import needs_reference, strip_reference
 from nodes.reading.replies import command, is_small_talk, match_option, ordinal
 from nodes.reading.safety import screen
 
-UNTIMED = settings(deadline=None)  # a loaded machine is no failure
 IDS = {company.company_id for company in COMPANIES}
 WORDS = (
     "云帆科技 云帆 雲帆能源 星河 2023年 2023 2023Q3 去年 近三年 上半年 第三季度 2021-2023年 1320万元",
@@ -41,14 +40,12 @@ def read(text):
 
 
 @given(texts)
-@UNTIMED
 def test_folding_is_idempotent_and_squeezing_folds(text):
     assert fold(fold(text)) == fold(text)
     assert squeeze(squeeze(text)) == squeeze(text) == squeeze(fold(text))
 
 
 @given(texts, st.data())
-@UNTIMED
 def test_words_as_written_fold_to_the_squeezed_words(text, data):
     squeezed = squeeze(text)
     start = data.draw(st.integers(0, len(squeezed)))
@@ -59,7 +56,6 @@ def test_words_as_written_fold_to_the_squeezed_words(text, data):
 
 
 @given(texts)
-@UNTIMED
 def test_companies_stand_where_they_are_reported(text):
     found = INDEX.find(text)
     squeezed = squeeze(text)
@@ -75,7 +71,6 @@ def test_companies_stand_where_they_are_reported(text):
 
 
 @given(texts)
-@UNTIMED
 def test_periods_are_canonical_and_unique(text):
     periods = find_periods(text, received_at=RECEIVED_AT)
     assert all(re.fullmatch(r"(?:19|20)\d\d(?:H[12]|Q[1-4])?", period) for period in periods)
@@ -97,7 +92,6 @@ def test_a_number_inside_a_sentence_is_never_a_period(number, unit):
 
 
 @given(texts)
-@UNTIMED
 def test_metrics_stand_where_they_are_reported(text):
     located = locate_metrics(text, METRICS)
     squeezed = squeeze(text)
@@ -107,7 +101,6 @@ def test_metrics_stand_where_they_are_reported(text):
 
 
 @given(texts, st.booleans(), st.booleans())
-@UNTIMED
 def test_a_mention_is_never_empty_and_stands_in_the_text(text, companies, metrics):
     found = needs_reference(text, companies_found=companies, metrics_found=metrics)
     if found is not None:
@@ -117,7 +110,6 @@ def test_a_mention_is_never_empty_and_stands_in_the_text(text, companies, metric
 
 
 @given(texts, options)
-@UNTIMED
 def test_replies_are_commands_places_options_or_nothing(text, choices):
     assert command(text) in ("retry", "discard", "next", "previous", "cancel", None)
     number = ordinal(text)
@@ -128,7 +120,6 @@ def test_replies_are_commands_places_options_or_nothing(text, choices):
 
 
 @given(st.integers(1, 999))
-@UNTIMED
 def test_every_place_is_read_in_every_form(number):
     wide = str(number).translate(str.maketrans("0123456789", "０１２３４５６７８９"))
     for form in (str(number), wide, f"第{number}个", f"#{number}", f"option {number}", f"{number}."):
@@ -136,7 +127,6 @@ def test_every_place_is_read_in_every_form(number):
 
 
 @given(texts)
-@UNTIMED
 def test_the_screen_gives_a_known_reason_or_none(text):
     assert screen(text, topics=["股票", "x=创业"]) in (
         None,
@@ -148,7 +138,6 @@ def test_the_screen_gives_a_known_reason_or_none(text):
 
 
 @given(texts)
-@UNTIMED
 def test_intents_are_consistent(text):
     found = read(text)
     assert found == read(text)
@@ -169,7 +158,6 @@ def test_intents_are_consistent(text):
 
 
 @given(spoken)
-@UNTIMED
 def test_width_and_script_change_nothing(text):
     wide = text.translate({code: code + 0xFEE0 for code in range(0x30, 0x3A)})
     written = wide.replace("云", "雲").replace("营", "營").replace("净", "淨")

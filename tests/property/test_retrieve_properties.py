@@ -103,7 +103,7 @@ def test_one_version_of_a_document_holds_whatever_the_order(
     assert {document_id for document_id, _ in current} == valid
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.dictionaries(
         st.sampled_from(
@@ -130,7 +130,7 @@ def test_no_content_of_files_breaks_a_load(files: dict[str, bytes]) -> None:
             assert all("\n" not in problem and ";" in problem for problem in first.problems)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("12"), TEXTS), unique_by=lambda one: one[:2])
 )
