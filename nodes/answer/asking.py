@@ -14,6 +14,7 @@ import rjieba
 from nodes.answer.figures import Amount, Date, Figure, Time
 from nodes.answer.numerals import MONEY, unit_of
 from nodes.answer.units import HAN, Unit
+from nodes.reading.bilingual import called, singular
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -503,7 +504,8 @@ _STOP_WORDS = frozenset(
         you it they he she my our your of in on at to for from by with about as and or if what which who
         whom whose when where why how much many long there that this these those me us please tell get take
         takes have has had need needed needs any some soon
-        另外 还有 此外 顺便 请教 咨询 意思 原因 理由 东西 之内 以内 之前 之后 回来 发 why next last year month
+        另外 还有 此外 顺便 请教 咨询 意思 原因 理由 东西 之内 以内 之前 之后 回来 发 why next last year
+        month doe
         """,
     )
 )
@@ -530,11 +532,6 @@ def _cut(folded: str) -> list[str]:
 
 def _says(kind: Aspect, word: str) -> bool:
     return any(pattern.fullmatch(word) is not None for pattern in (kind.asked, kind.heading, kind.text))
-
-
-def singular(word: str) -> str:
-    is_plural = len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
-    return word[:-1] if word.isascii() and is_plural else word
 
 
 # Words that name so many things that they tell little of the subject.
@@ -621,6 +618,8 @@ def share_held(word: str, text: str, tokens: frozenset[str]) -> float:
         return 1.0
     if any(_is_held(other, text, tokens) for group in _SAME if word in group for other in group):
         return 0.9
+    if any(_stands_in(other, text, tokens) for other in called(word)):
+        return 0.85
     if len(word) == 2 and HAN.search(word):
         return 0.8 if re.search(f"{word[0]}.{word[1]}", text) else 0.0
     if HAN.search(word):
@@ -631,6 +630,10 @@ def share_held(word: str, text: str, tokens: frozenset[str]) -> float:
 
 def _is_held(word: str, text: str, tokens: frozenset[str]) -> bool:
     return word in text if HAN.search(word) else word in tokens
+
+
+def _stands_in(term: str, text: str, tokens: frozenset[str]) -> bool:
+    return all(_is_held(word, text, tokens) for word in term.split())
 
 
 def _is_form(word: str, token: str) -> bool:

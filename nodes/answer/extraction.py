@@ -7,7 +7,7 @@ before it, or is limited by the one after it, brings that one along; a line that
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log
 
@@ -27,6 +27,7 @@ from nodes.answer.figures import Amount, Date, figures
 from nodes.answer.ranges import range_holds
 from nodes.answer.units import HAN, Unit, units_of
 from nodes.contracts import Language, Passage
+from nodes.reading.bilingual import with_phrases
 
 MAX_SENTENCES = 4
 MAX_LISTED = 8  # items of a list that has no line to open it, or rows of a table
@@ -52,10 +53,12 @@ def choose_quotes(question: str, passages: Sequence[Passage], language: Language
     only where there are none, others are quoted.
     """
     units = units_of(passages)
+    same = [unit for unit in units if unit.language == language]
+    # What was found first by its words in the other language is what the question is about.
+    is_across = not any(unit.document == units[0].document for unit in same) if units else False
     chosen: list[Unit] = []
     for asked in asked_parts(question):
-        same = [unit for unit in units if unit.language == language]
-        found = _answer(asked, same, units) if same else _answer_across(asked, units)
+        found = _answer_across(asked, units, language) if is_across else _answer(asked, same, units)
         chosen += [unit for unit in found if unit not in chosen]
     return _quotes(chosen)
 
@@ -70,9 +73,10 @@ def _quotes(units: Sequence[Unit]) -> list[Quote]:
     return quotes
 
 
-def _answer_across(asked: Asked, units: Sequence[Unit]) -> list[Unit]:
-    """From evidence in another language. Words say little there: retrieval's order decides, and the kind."""
-    if found := _answer(asked, units, units):
+def _answer_across(asked: Asked, units: Sequence[Unit], language: Language) -> list[Unit]:
+    """From evidence in another language. Where words do not tell, retrieval's order does, and the kind."""
+    others = [unit for unit in units if unit.language != language]
+    if found := _answer(replace(asked, words=tuple(with_phrases(asked.words))), others, units):
         return found
     first = [unit for unit in units if unit.document == units[0].document and not unit.opens]
     aspects = [step.aspect for step in asked.steps if step.aspect]

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from nodes.answer.extraction import Quote, choose_quotes
 from nodes.answer.prompts import estimate_tokens
 from nodes.answer.rendering import TEXTS, fixed_text
-from nodes.contracts import Generated, Language, Message, Prompt, Provider, ProviderError, Usage
+from nodes.contracts import Generated, Message, Prompt, Provider, ProviderError, Usage
 
 # A model that does not stop is stopped at this many characters a token of the output limit.
 CHARACTERS_A_TOKEN = 6
@@ -57,20 +57,20 @@ class ExtractiveProvider:
             yield Generated(fixed_text("nothing_checked", prompt.language), self._usage())
             return
         for before, quote in zip([None, *quotes], quotes, strict=False):
-            yield Generated(_gap(before, quote, prompt.language) + _shown(quote))
+            yield Generated(_gap(before, quote) + _shown(quote))
         yield Generated("", self._usage())
 
     def _usage(self) -> Usage:
         return {"model": self.name, "prompt_tokens": 0, "completion_tokens": 0}
 
 
-_GAP: Mapping[Language, str] = {"zh": "", "en": " "}
-
-
-def _gap(before: Quote | None, quote: Quote, language: Language) -> str:
+def _gap(before: Quote | None, quote: Quote) -> str:
+    """As the sentence before is written: after a Chinese full stop no blank."""
     if before is None:
         return ""
-    return "\n" if quote.is_item or before.is_item else _GAP[language]
+    if quote.is_item or before.is_item:
+        return "\n"
+    return "" if _is_chinese(before.text) else " "
 
 
 def _shown(quote: Quote) -> str:

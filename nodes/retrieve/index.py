@@ -6,7 +6,7 @@ It only proposes candidates. What a caller may be shown is decided in `exits`.
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
 from typing import Any
@@ -18,9 +18,10 @@ from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
 from nodes.contracts import Caller
+from nodes.reading.bilingual import called
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeStore, Snapshot, current_keys
-from nodes.retrieve.wording import Wording, is_chinese, pairs, same_as
+from nodes.retrieve.wording import Wording, is_chinese, parts_of, same_as
 
 CANDIDATES = 50
 # A document counts as found when its passages hold more than this share of what is asked, or, as a long
@@ -32,6 +33,12 @@ LONG_WORDS = 2.5
 SCORE_SHARE = 0.4
 # A word that stands in at most this many chunks is searched for by its equivalents too.
 RARE = 2
+# What the words of the other language find goes before what was found as it was asked, where it is so much
+# nearer to the question.
+NEARER = 0.2
+NEAREST = 2.0  # one chunk holds all of it, and so does its document's title
+
+Text = tuple[frozenset[str], str]  # its terms, and the whole, folded
 
 
 @dataclass(frozen=True)
@@ -43,22 +50,29 @@ class Coverage:
     rarest: float
 
     @property
+    def share(self) -> float:
+        return self.held / self.asked
+
+    @property
     def is_enough(self) -> bool:
-        share = self.held / self.asked
-        return share > ENOUGH_SHARE or (share >= LONG_SHARE and self.held >= LONG_WORDS * self.rarest)
+        return self.share > ENOUGH_SHARE or (
+            self.share >= LONG_SHARE and self.held >= LONG_WORDS * self.rarest
+        )
 
 
 @dataclass(frozen=True)
 class Sought:
     """A word of a question as it is looked for in chunks: what it weighs, and what may stand for it.
 
-    `pairs`: the weights of its neighbouring characters, which count where the whole word does not stand.
+    `parts` are the weights of its neighbouring characters, or of a phrase's words, which count where the
+    whole does not stand. `is_known`: it is looked for by a name in the other language that stands somewhere.
     """
 
     word: str
     weight: float
     same: Sequence[str]
-    pairs: Mapping[str, float]
+    parts: Mapping[str, float]
+    is_known: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,14 @@ class Hit:
 
     position: int
     score: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What answers to a question, best first, and how near it comes to what is asked; 0 for nothing."""
+
+    hits: Sequence[Hit]
+    closeness: float
 
 
 class LexicalIndex:
@@ -95,36 +117,59 @@ class LexicalIndex:
         The first one's document goes before the others as far as it was found: an answer often stands beside
         the words that were asked.
         Only chunks that this caller may see and that hold on this day compete, so hidden documents use up no
-        places. Empty when nothing is close enough to the question to count as found.
+        places. Empty when nothing is close enough to the question to count as found. It is searched for in
+        the words of the other language, too, and that goes first where it comes nearer to what is asked.
         """
         folded = self._wording.fold(query)
         asked = self._wording.asked(folded)
         if not asked or not self._terms:
             return []
         viewer = Caller(caller.tenant, caller.user and "-", caller.groups, caller.knowledge_base)
-        scores = np.round(self._score(folded, asked), 4) * self._eligible(viewer, on_date)
-        order = np.lexsort((np.arange(len(scores)), -scores))[: max(limit, CANDIDATES)]
-        best = float(scores[order[0]])
-        hits = [Hit(int(at), float(scores[at])) for at in order if 0 < scores[at] >= SCORE_SHARE * best]
-        return self._first_document_first(self._found(asked, hits))[:limit]
+        eligible = self._eligible(viewer, on_date)
+        sought = [self._sought(word) for word in asked]
+        found = self._found(sought, self._score(folded, asked) * eligible, limit)
+        as_called = [self._called(word) for word in asked]
+        if found.closeness + NEARER < NEAREST and any(word.is_known for word in as_called):
+            across = self._found(as_called, self._score_called(as_called) * eligible, limit)
+            found = across if across.closeness > found.closeness + NEARER else found
+        return self._first_document_first(found.hits)[:limit]
 
     def _first_document_first(self, hits: Sequence[Hit]) -> list[Hit]:
         documents = [self.snapshot.chunks[hit.position][0] for hit in hits]
         order = sorted(range(len(hits)), key=lambda at: documents[at] != documents[0])
         return [hits[at] for at in order]
 
-    def _found(self, asked: Sequence[str], hits: Sequence[Hit]) -> list[Hit]:
-        """Hits of documents whose hits together hold enough of what is asked."""
+    def _found(self, sought: Sequence[Sought], scores: Any, limit: int) -> Found:
+        """The best hits, of documents whose hits together hold enough of what is asked."""
+        rounded = np.round(scores, 4)
+        order = np.lexsort((np.arange(len(rounded)), -rounded))[: max(limit, CANDIDATES)]
+        least = SCORE_SHARE * float(rounded[order[0]])
+        hits = [Hit(int(at), float(rounded[at])) for at in order if 0 < rounded[at] >= least]
         of_document: dict[int, list[int]] = {}
         for hit in hits:
             of_document.setdefault(self.snapshot.chunks[hit.position][0], []).append(hit.position)
-        sought = [self._sought(word) for word in asked]
         found = {record for record, places in of_document.items() if self.coverage(sought, places).is_enough}
-        return [hit for hit in hits if self.snapshot.chunks[hit.position][0] in found]
+        kept = [hit for hit in hits if self.snapshot.chunks[hit.position][0] in found]
+        return Found(kept, self._closeness(sought, kept) if kept else 0.0)
+
+    def _closeness(self, sought: Sequence[Sought], hits: Sequence[Hit]) -> float:
+        """How near they come to what is asked, up to NEAREST: the best chunk, and the title of the first."""
+        best = max(self.coverage(sought, [hit.position]).share for hit in hits)
+        title = self._wording.fold(self.snapshot.records[self.snapshot.chunks[hits[0].position][0]].title)
+        return best + self._coverage_by(sought, [(frozenset(self._wording.terms(title)), title)]).share
 
     def _sought(self, word: str) -> Sought:
-        weights = {pair: self._weight(pair) for pair in pairs(word)}
-        return Sought(word, self._weight(word), [word, *same_as(word)], weights)
+        parts = {part: self._weight(part) for part in parts_of(word)}
+        weight = sum(parts.values()) if " " in word else self._weight(word)
+        return Sought(word, weight, [word, *same_as(word)], parts)
+
+    def _called(self, word: str) -> Sought:
+        """The word by what it is called in the other language; as it is where it has no such name."""
+        own = self._sought(word)
+        others = called(word)
+        known = [self._weight(other) for other in others if self._holding[other]]
+        weight = min([own.weight, *known])
+        return replace(own, weight=weight, same=others, is_known=bool(known)) if others else own
 
     def coverage(self, sought: Sequence[Sought], positions: Sequence[int]) -> Coverage:
         """What these chunks together, with their titles, hold of what a question asks about.
@@ -133,9 +178,10 @@ class LexicalIndex:
         one that stands once. It is held when it, or another word for the same, stands in a chunk; a longer
         Chinese word that is not held counts by its character pairs, again by their rarity.
         """
-        held = sum(
-            word.weight * max(self._share_held(word, position) for position in positions) for word in sought
-        )
+        return self._coverage_by(sought, [(self._terms[at], self._bodies[at]) for at in positions])
+
+    def _coverage_by(self, sought: Sequence[Sought], texts: Sequence[Text]) -> Coverage:
+        held = sum(word.weight * max(_share_held(word, text) for text in texts) for word in sought)
         return Coverage(held, sum(word.weight for word in sought), self._weight(""))
 
     def _score(self, folded: str, asked: Sequence[str]) -> Any:
@@ -144,8 +190,15 @@ class LexicalIndex:
         for word in asked:
             others = same_as(word) if self._holding[word] <= RARE else ()
             if others:
-                scores += np.max([self._bm25_of(self._wording.terms(other)) for other in others], axis=0)
+                scores += self._best_of(others)
         return scores
+
+    def _score_called(self, sought: Sequence[Sought]) -> Any:
+        """BM25 of each word by the best that may stand for it."""
+        return np.sum([self._best_of(word.same) for word in sought], axis=0)
+
+    def _best_of(self, words: Sequence[str]) -> Any:
+        return np.max([self._bm25_of(self._wording.terms(word)) for word in words], axis=0)
 
     def _bm25_of(self, terms: Sequence[str]) -> Any:
         known = [term for term in terms if term in self._holding]
@@ -156,20 +209,25 @@ class LexicalIndex:
         holding = max(self._holding[term], 1)
         return log(1 + (len(self._terms) - holding + 0.5) / (holding + 0.5))
 
-    def _share_held(self, word: Sought, position: int) -> float:
-        if any(self._holds(position, other) for other in word.same):
-            return 1.0
-        held = sum(weight for pair, weight in word.pairs.items() if pair in self._terms[position])
-        return held / sum(word.pairs.values()) if word.pairs else 0.0
-
-    def _holds(self, position: int, word: str) -> bool:
-        return word in self._terms[position] or (is_chinese(word) and word in self._bodies[position])
-
     def _find_eligible(self, caller: Caller, on_date: str | None) -> Any:
         records = self.snapshot.records
         current = {record.key for record in records} if on_date is None else current_keys(records, on_date)
         seen = [record.key in current and may_see(caller, record.access) for record in records]
         return np.array([seen[record] for record, _, _ in self.snapshot.chunks], dtype=np.float64)
+
+
+def _share_held(word: Sought, text: Text) -> float:
+    if any(_holds(text, other) for other in word.same):
+        return 1.0
+    held = sum(weight for part, weight in word.parts.items() if part in text[0])
+    return held / sum(word.parts.values()) if word.parts else 0.0
+
+
+def _holds(text: Text, word: str) -> bool:
+    terms, body = text
+    if " " in word:
+        return all(part in terms for part in parts_of(word))
+    return word in terms or (is_chinese(word) and word in body)
 
 
 class LexicalRetriever(BaseRetriever):

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from nodes.reading.bilingual import singular, with_phrases
+
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
 _HAN_RUN = re.compile(f"[{_HAN}]+")
 # Phrases that ask and name nothing. They are taken out before words are told apart, as they would fuse with
@@ -36,7 +38,8 @@ _STOP_WORDS = frozenset(
     does did done can could may might must shall should will would have has had i you he she it we they me
     him her us them my your his its our their this that these those there here what which who whom whose
     when where why how much many long often if then than so not no any some all each every more most other
-    please tell explain describe say know get take need per s t doe
+    please tell explain describe say know get take need per s t doe don doesn now currently today still also
+    just happen happened before after while during want like go make us there yes
     """.split()  # noqa: SIM905 - a list of words reads better in lines than in quotes
 )
 
@@ -116,7 +119,7 @@ class Wording:
     def _cut(self, folded: str) -> list[str]:
         import rjieba
 
-        return [_singular(word.strip()) for word in rjieba.cut(folded)]
+        return [singular(word.strip()) for word in rjieba.cut(folded)]
 
     def terms(self, folded: str) -> list[str]:
         """What is indexed: words, and every pair of neighbouring Chinese characters."""
@@ -125,9 +128,10 @@ class Wording:
     def asked(self, folded: str) -> list[str]:
         """The words of a question that say what it is about, each once, in order.
 
-        Single characters side by side are one word: the dictionary did not know it (年 + 假).
+        Single characters side by side are one word: the dictionary did not know it (年 + 假). So are words
+        that have a name together in the other language (minimum wage).
         """
-        words = self._cut(_ASKING.sub(" ", folded))
+        words = with_phrases(self._cut(_ASKING.sub(" ", folded)))
         joined: list[str] = []
         was_single = False
         for word in words:
@@ -153,12 +157,11 @@ def pairs(word: str) -> list[str]:
     return [word[at : at + 2] for at in range(len(word) - 1)] if is_chinese(word) else []
 
 
+def parts_of(word: str) -> list[str]:
+    """What may be held of a word that is not held whole: its character pairs, or the words of a phrase."""
+    return [part for part in word.split() if part not in _STOP_WORDS] if " " in word else pairs(word)
+
+
 def same_as(word: str) -> Sequence[str]:
     """Other words for the same thing, sorted."""
     return sorted({other for group in _SAME if word in group for other in group} - {word})
-
-
-def _singular(word: str) -> str:
-    if not word.isascii() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
-        return word
-    return word[:-3] + "y" if word.endswith("ies") and len(word) > 4 else word[:-1]

@@ -17,6 +17,7 @@ NAMES = (
     "safety",
     "language",
     "quotations",
+    "across",
     "model",
 )
 

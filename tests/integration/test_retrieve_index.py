@@ -212,3 +212,55 @@ def test_invoked_plainly_it_proposes_public_documents_only(tmp_path: Path) -> No
 )
 def test_what_counts_as_found(held: float, asked: float, enough: bool) -> None:
     assert Coverage(held, asked, rarest=4.0).is_enough is enough
+
+
+# Across languages
+
+
+@pytest.mark.parametrize(
+    ("question", "document_id"),
+    [
+        ("How much may an individual borrow in a startup loan?", "loan"),
+        ("What is the interest subsidy for a loan?", "loan"),
+        ("What is the size limit of an attachment?", "upload"),
+        ("工作许可要多久？", "permit"),
+    ],
+)
+def test_a_question_finds_what_is_written_in_the_other_language(
+    store: KnowledgeStore, question: str, document_id: str
+) -> None:
+    assert found(store, question)[:1] == [document_id]
+
+
+def test_what_is_asked_in_its_own_language_comes_first_where_both_say_it(store: KnowledgeStore) -> None:
+    texts = {"en": "Startup loans\n\nA startup loan is up to 300,000 yuan.", **TEXTS}
+    store.replace(SourceSet("set", "", [stored(name, text) for name, text in texts.items()]))
+    assert found(store, "What is the limit of a startup loan?")[:1] == ["en"]
+    assert found(store, "创业贷款最高多少？")[:1] == ["loan"]
+
+
+def test_a_document_about_it_goes_before_one_of_the_own_language_that_mentions_it(
+    store: KnowledgeStore,
+) -> None:
+    texts = {
+        "fair": "Trade fairs\n\nA company files its claim when the fair closes.",
+        "closing": "企业注销登记指南\n\n企业应当提交注销登记申请书。",
+    }
+    store.replace(SourceSet("set", "", [stored(name, text) for name, text in texts.items()]))
+    assert found(store, "How do I close my company?") == ["closing"]
+
+
+def test_what_the_caller_may_not_see_is_not_found_in_the_other_language_either(store: KnowledgeStore) -> None:
+    access = DocumentAccess("RESTRICTED", frozenset({"board"}), "acme")
+    secret = stored("secret", "最低工资计划\n\n最低工资调整为9999元。", access=access)
+    store.replace(SourceSet("set", "", [secret, stored("leave", TEXTS["leave"])]))
+    member = Caller(tenant="acme", user="a", groups=frozenset({"board"}))
+    assert found(store, "What is the minimum wage?", member) == ["secret"]
+    assert found(store, "What is the minimum wage?", Caller(tenant="acme", user="b")) == []
+
+
+@pytest.mark.parametrize(
+    "question", ["How do I get a driving licence?", "退休年龄是多少", "What is the bus fare?"]
+)
+def test_what_no_document_tells_is_not_found_by_other_words(store: KnowledgeStore, question: str) -> None:
+    assert found(store, question) == []

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nodes.reading.language import detect_language
 from nodes.reading.safety import screen
 from nodes.retrieve.sample import sample_folder
 from scripts.eval import retrieval
+from scripts.eval.knowledge import sample_store
 from scripts.eval.own_sets import read_rows
 from scripts.eval.public_sets import (
     Rewritten,
@@ -32,6 +34,7 @@ from scripts.eval.public_sets import (
         ("dialogues", 50),
         ("languages", 50),
         ("quotations", 120),
+        ("across", 70),
     ],
 )
 def test_own_sets_are_large_enough_and_say_each_thing_once(name, least):
@@ -147,3 +150,17 @@ def test_the_command_prints_and_writes_the_same(tmp_path):
     report = json.loads(target.read_text(encoding="utf-8"))
     assert report["name"] == "safety"
     assert str(report["tables"][0]["rows"][0][0]) in done.stdout
+
+
+def test_across_is_asked_in_the_language_that_its_document_does_not_speak():
+    with sample_store() as store:
+        texts = {
+            record.document_id: store.text_of(record.document_id, record.version)
+            for record in store.records()
+        }
+    for row in read_rows("across"):
+        assert (row["split"] == "unanswerable") == (row["document"] is None)
+        if row["document"]:
+            is_english = detect_language(row["text"]) == "en"
+            assert is_english == (detect_language(texts[row["document"]]) == "zh")
+            assert row["holds"]

@@ -340,3 +340,48 @@ def test_days_are_asked_for_and_years_do_not_tell_them() -> None:
     told = answer("入职后有多少天年休假？", leave)
     assert "10天" in told
     assert "享受年休假" not in told
+
+
+# Across languages
+
+
+CLOSING = "## 申请材料\n企业提交注销登记申请书。\n\n## 办理时限\n登记局在1个工作日内作出决定。"
+FAIR = "The company files its claim within 90 days after the fair closes."
+
+
+def test_what_was_found_first_is_quoted_though_other_passages_speak_the_questions_language() -> None:
+    passages = (passage(CLOSING, "企业注销登记指南"), passage(FAIR, "Trade fairs", document="e"))
+    told = answer("What documents do I need to close my company?", *passages, language="en")
+    assert "注销登记申请书" in told
+    assert "fair" not in told
+
+
+def test_what_was_found_first_in_the_questions_language_is_quoted_alone() -> None:
+    passages = (passage(FAIR, "Trade fairs", document="e"), passage(CLOSING, "企业注销登记指南"))
+    told = answer("When is the claim filed after the fair closes?", *passages, language="en")
+    assert "90 days" in told
+    assert "注销" not in told
+
+
+def test_the_words_of_the_other_language_tell_the_sentences_apart() -> None:
+    told = answer(
+        "How long does it take to deregister a company?", passage(CLOSING, "企业注销登记指南"), language="en"
+    )
+    assert "1个工作日" in told
+    assert "申请书" not in told
+
+
+def test_a_word_is_held_by_its_name_in_the_other_language() -> None:
+    text = "企业缴纳社会保险"
+    assert share_held("social insurance", text, tokens_of(text)) == 0.85
+    assert share_held("社会保险", "pays social insurance", tokens_of("pays social insurance")) == 0.85
+    assert share_held("社会保险", "pays insurance", tokens_of("pays insurance")) == 0.0
+
+
+def test_sentences_are_parted_as_their_own_language_parts_them() -> None:
+    documents = passage(
+        "## Documents\nThe applicant files a form. A lease is filed as proof.", "Company registration"
+    )
+    assert " [C1]. A lease" in answer("公司注册要什么材料？", documents)
+    materials = passage("## 申请材料\n企业提交注销登记申请书。企业另行提交清算材料。", "企业注销登记指南")
+    assert "[C1]。企业另行" in answer("What documents are needed to deregister?", materials, language="en")
