@@ -666,14 +666,16 @@ def common_run(question: str, title: str) -> int:
 def names_heading(question: str, heading: str, title: str) -> bool:
     """Whether a question has nearly all of a heading just as it stands, or all words of an English one.
 
-    A word of the title is no name of a section.
+    A heading of one English word must stand there just so. A word of the title is no name of a section.
     """
     if HAN.search(heading):
         return common_run(question, heading) >= max(3, 0.7 * len(_run_parts(heading)))
     all_words = tokens_of(heading.casefold())
     words = {word for word in all_words if len(word) > 3 and word not in _STOP_WORDS}
-    is_name = len(words) > 1 or (len(all_words) == 1 and bool(words - tokens_of(title.casefold())))
-    return is_name and words <= tokens_of(question.casefold())
+    if len(all_words) == 1:  # "category B" is not about "Categories"
+        is_just_so = heading.casefold().strip() in re.findall(_LATIN, question.casefold())
+        return is_just_so and bool(words - tokens_of(title.casefold()))
+    return len(words) > 1 and words <= tokens_of(question.casefold())
 
 
 def _run_parts(text: str) -> list[str]:

@@ -145,6 +145,7 @@ def test_a_run_of_words_and_the_name_of_a_section() -> None:
     assert names_heading("What are the conditions?", "Conditions", "Loan")
     assert not names_heading("What if I do not file?", "What to file", "Data")
     assert not names_heading("rent support", "Support", "Rent support")
+    assert not names_heading("How long is category B valid?", "Categories", "Permits")
 
 
 # What is chosen
