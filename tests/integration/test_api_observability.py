@@ -188,7 +188,7 @@ def test_a_summary_that_was_used_is_named_by_its_version(
 def test_why_a_run_ended_is_logged_by_its_id(
     saver: RedisContextSaver, logged: io.StringIO, end: Callable[[Door], Any], cause: str
 ) -> None:
-    with open_door(stand_in(saver), run_turn=Script(), lease_ms=600) as door:
+    with open_door(stand_in(saver), run_turn=Script()) as door:
         connection = door.send_raw("hold")
         read_until(connection, "event: token")
         end(door)
@@ -212,7 +212,7 @@ def test_why_a_run_was_broken_off_is_logged_by_its_id(
     end: Callable[[Door, Any], Any],
     cause: str,
 ) -> None:
-    with open_door(stand_in(saver), run_turn=Script(), lease_ms=600) as door:
+    with open_door(stand_in(saver), run_turn=Script()) as door:
         connection = door.send_raw("hold")
         seen = read_until(connection, "event: token")
         end(door, redis_client)
