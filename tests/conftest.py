@@ -71,6 +71,8 @@ def end_server() -> Callable[[str], None]:
 def redis_server(short_folder: Path, end_server: Callable[[str], None]) -> Iterator[str]:
     """The address of a Valkey server on a unix socket, one for each test process."""
     server = open_embedded(short_folder)
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("appendfsync", "no")  # it would answer nobody while a busy disk takes its time
     yield server.url
     end_server(server.url)
     server.close()
