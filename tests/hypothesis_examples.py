@@ -1,4 +1,4 @@
-"""Which examples hypothesis tries: the same each time, so that no run fails by chance; new ones with --long."""
+"""Which examples hypothesis tries: the same each time, so that none fails by chance; new ones with --long."""
 
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers

@@ -81,7 +81,7 @@ class Postgres:
         """SIGINT ends it in order, SIGQUIT at once and with a recovery at the next start."""
         assert self.process is not None
         self.process.send_signal(how)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
         self.process = None
 
     def remove(self) -> None:
@@ -98,7 +98,7 @@ class Postgres:
     def _wait(self) -> None:
         import psycopg
 
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
                 psycopg.connect(self.url("postgres")).close()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from browser.reader import Reader
+from integration.door import WAIT_SECONDS
 
 Open = Callable[..., Reader]
 FACT = "云帆科技2023年的营业收入是多少？"
@@ -71,7 +72,7 @@ def test_leaving_a_running_answer_does_not_stop_it(open_page: Open, model: Any) 
     model.go.clear()
     model.holds = True
     reader.send("创业补贴有多少？")
-    assert model.waiting.wait(20)
+    assert model.waiting.wait(WAIT_SECONDS)
     reader.page.locator("#log .theirs .body p").first.wait_for()
     reader.page.locator("#new-thread").click()
     assert reader.page.locator("#send").is_visible()

@@ -15,7 +15,7 @@ from faults.parts import (
     forms,
     rows,
 )
-from integration.door import endings, read_rest, read_until, until
+from integration.door import WAIT_SECONDS, endings, read_rest, read_until, until
 
 
 def vanish(connection: socket.socket) -> None:
@@ -33,7 +33,7 @@ def test_an_answer_is_kept_whole_whenever_its_reader_leaves(place: Home, model: 
         if at.startswith("event"):
             read_until(connection, at)
         else:
-            assert model.waiting.wait(20)
+            assert model.waiting.wait(WAIT_SECONDS)
         vanish(connection)
         model.holds = False
         model.go.set()

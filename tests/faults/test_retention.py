@@ -31,7 +31,7 @@ from faults.parts import (
 )
 from faults.test_owners import ALICE, BOB, SECRET, as_caller
 from faults.test_two_stores import NOT_SAVED, FailsOnce
-from integration.door import Door, endings, events_of, read_rest, read_until, until
+from integration.door import WAIT_SECONDS, Door, endings, events_of, read_rest, read_until, until
 from sqlalchemy import text
 
 from api.identity import thread_of
@@ -285,7 +285,7 @@ class Summarising(Model):
             yield from super().stream(prompt)
             return
         self.folding.set()
-        self.fold_go.wait(20)
+        self.fold_go.wait(WAIT_SECONDS)
         yield Generated(f"摘要{SECRET_WORD}")
         self.folded += 1
 
@@ -299,7 +299,7 @@ def test_a_summary_that_comes_after_the_deletion_is_kept_nowhere(
     with short.door(model) as door:
         for _ in range(2 + FOLD_AT_LEAST):
             assert door.ask(NARRATIVE)[-1][1]["status"] == "completed"
-        assert model.folding.wait(20)
+        assert model.folding.wait(WAIT_SECONDS)
         delete(door)
         if is_purged:
             prune(settings_of(short))
@@ -372,7 +372,7 @@ def test_a_purge_waits_for_an_archive_that_is_writing(
             return found
 
         write_records(store.database, saver.list_requests("t"), store.now(), still_there=then_purge)
-        purging[0].join(30)
+        purging[0].join(WAIT_SECONDS)
         with store.database.read("test") as connection:
             assert connection.execute(text("SELECT count(*) FROM request_archive")).scalar_one() == 0
 
@@ -410,7 +410,7 @@ def test_archives_that_are_killed_and_run_at_once_lose_and_double_nothing(
     before = 0
     for threads in (3, 5, 9):
         child = start(threads)
-        child.join(60)
+        child.join(WAIT_SECONDS)
         assert child.exitcode == -signal.SIGKILL
         found = len(archived(place))
         assert before <= found < 145
@@ -419,7 +419,7 @@ def test_archives_that_are_killed_and_run_at_once_lose_and_double_nothing(
     both = [start(None), start(None)]
     saver.put_request(record(99, "t0"))
     for child in both:
-        child.join(60)
+        child.join(WAIT_SECONDS)
         assert child.exitcode == 0
     archive(settings_of(place))
     rows_kept = archived(place)

@@ -97,7 +97,7 @@ def test_the_end_of_the_server_ends_it(settings: Settings, route: str, body: dic
         reader.start()
         until(lambda: door.desk.errands.count() == 1)
         door.server.should_exit = True
-        problem = told.result(20)
+        problem = told.result(WAIT_SECONDS)
         reader.join()
     assert (problem["code"], problem["retryable"]) == ("processing_failed", True)
 

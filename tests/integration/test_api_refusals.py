@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
-from door import Door, Script, endings, open_door, stand_in
+from door import WAIT_SECONDS, Door, Script, endings, open_door, stand_in
 
 from api.edge import Arrivals, Edge
 from api.logs import log_as_json
@@ -100,7 +100,7 @@ def test_another_content_type_is_refused(door: Door) -> None:
 
 
 def test_a_large_body_is_refused_by_its_declared_size_alone(door: Door) -> None:
-    with socket.create_connection(("127.0.0.1", door.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(
             b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Content-Length: 100000000\r\n\r\n"
@@ -109,7 +109,7 @@ def test_a_large_body_is_refused_by_its_declared_size_alone(door: Door) -> None:
 
 
 def test_a_large_body_without_a_declared_size_is_refused_before_its_end(door: Door) -> None:
-    with socket.create_connection(("127.0.0.1", door.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(
             b"POST /api/chat HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n"
@@ -142,7 +142,7 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
 
     edge = Edge(unreachable, clock=lambda: "now", new_id=lambda: "r1", arrivals=Arrivals(0.01))
     scope = {"type": "http", "method": "POST", "path": "/api/chat", "headers": []}
-    async with asyncio.timeout(10):  # ends the test, not the request
+    async with asyncio.timeout(WAIT_SECONDS):  # ends the test, not the request
         await edge(scope, never, send)
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
@@ -226,7 +226,7 @@ def test_nothing_of_a_path_becomes_a_header_or_a_fault(door: Door, method: str, 
     ],
 )
 def test_odd_header_lines_are_refused_or_ignored(door: Door, line: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", door.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS) as connection:
         connection.sendall(b"GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n")
         connection.sendall(line + b"\r\n\r\n")
         seen = b""
@@ -336,7 +336,7 @@ def test_nothing_of_a_request_is_logged_but_its_ids(saver: RedisContextSaver) ->
 
 
 def test_idle_connections_do_not_hold_up_a_request(door: Door) -> None:
-    idle = [socket.create_connection(("127.0.0.1", door.port), timeout=10) for _ in range(200)]
+    idle = [socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS) for _ in range(200)]
     try:
         assert endings(door.ask("好")) == ["done"]
     finally:

@@ -40,7 +40,7 @@ def run(go: str, *arguments: str, folder: Path = MODULE) -> "subprocess.Complete
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
         check=False,
     )
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 import redis
 import structlog
-from door import Door, Script, endings, events_of, open_door, read_until, until
+from door import WAIT_SECONDS, Door, Script, endings, events_of, open_door, read_until, until
 from sqlalchemy import text
 
 from checkpoint.conversations.config import StoreConfig
@@ -159,7 +159,7 @@ def test_a_reload_in_a_clarification_loses_nothing(door: Door) -> None:
 def test_a_running_turn_is_shown_with_its_question(held_door: Door, script: Script) -> None:
     identity = create(held_door, externalId="t")["id"]
     connection = held_door.send_raw("hold 问", "t")
-    assert script.reached.wait(20)
+    assert script.reached.wait(WAIT_SECONDS)
     waiting = detail(held_door, identity)["open_turn"]
     assert (waiting["state"], waiting["originalQuestion"]) == ("running", "hold 问")
     assert waiting["requestId"] == held_door.records()[0]["request_id"]
@@ -198,7 +198,7 @@ def test_a_stopped_answer_keeps_question_and_partial_text_as_interrupted(
 ) -> None:
     identity = create(held_door, externalId="t")["id"]
     held_door.send_raw("hold 问", "t").close()
-    assert script.reached.wait(20)
+    assert script.reached.wait(WAIT_SECONDS)
     held_door.http.post("/api/chat/stop", json={"thread_id": "t"})
     held_door.wait_idle()
     rows = messages(held_door, identity)
@@ -245,7 +245,7 @@ def test_a_resent_message_is_known_after_redis_has_forgotten_it(
 def test_a_busy_conversation_refuses_and_stores_nothing_of_the_loser(held_door: Door, script: Script) -> None:
     identity = create(held_door, externalId="t")["id"]
     held_door.send_raw("hold 一", "t").close()
-    assert script.reached.wait(20)
+    assert script.reached.wait(WAIT_SECONDS)
     refused = post(held_door, identity, "二")
     assert (refused.status_code, refused.json()["code"]) == (409, "thread_busy")
     script.go.set()
@@ -504,7 +504,7 @@ def test_deleting_hides_at_once_ends_the_turn_and_nothing_comes_back(
 ) -> None:
     identity = create(held_door, externalId="t")["id"]
     held_door.send_raw("hold 秘密", "t").close()
-    assert script.reached.wait(20)
+    assert script.reached.wait(WAIT_SECONDS)
     receipt = held_door.http.delete(f"/conversations/{identity}")
     assert receipt.status_code == 200
     assert receipt.json()["conversationId"] == identity
@@ -558,7 +558,7 @@ def test_a_read_that_mends_leaves_a_question_alone_that_begins_meanwhile(
 
         def begin() -> None:
             door.send_raw("hold 新的问题", "t").close()
-            assert script.reached.wait(20)
+            assert script.reached.wait(WAIT_SECONDS)
 
         store.happens = begin
         identity = str(saved.conversation.id)

@@ -159,7 +159,7 @@ def test_processes_that_start_at_once_migrate_once(config: StoreConfig, database
     for child in children:
         child.start()
     for child in children:
-        child.join(60)
+        child.join(300)
     assert [child.exitcode for child in children] == [0, 0, 0]
     check_revision(database)
 

@@ -38,7 +38,7 @@ def client(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -91,7 +91,7 @@ def test_the_client_reads_a_stream_that_is_split_anywhere(end: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [
@@ -146,10 +146,10 @@ def run_curl(words: list[str], address: str, request_id: str) -> str:
     words = [word.replace("localhost:8000", here).replace("REQUEST_ID", request_id) for word in words]
     assert words[0] == "curl"
     command = [*words, "--noproxy", "*", "-sS"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
 @needs_node
 def test_the_client_says_how_it_is_called() -> None:
-    done = subprocess.run(["node", str(CLIENT)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["node", str(CLIENT)], capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stderr) == (1, "usage: node client.mjs ADDRESS THREAD QUESTION\n")

@@ -75,7 +75,7 @@ def program(*names: str) -> str:
 
 
 def run(*words: str, text: bytes | None = None) -> bytes:
-    done = subprocess.run(words, input=text, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(words, input=text, capture_output=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from door import Door
+from door import WAIT_SECONDS, Door
 from fastapi.routing import APIRoute
 from openapi_doors import real_door
 
@@ -182,7 +182,7 @@ def test_a_body_in_chunks_is_refused_as_soon_as_it_is_too_large(
 ) -> None:
     chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
     for method, path, _ in with_body:
-        with socket.create_connection(("127.0.0.1", door.port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS) as connection:
             head = f"{method.upper()} {path} HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\n"
             kind = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
             connection.sendall((head + kind).encode() + chunk * 17)  # the last chunk is never sent

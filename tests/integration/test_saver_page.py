@@ -19,7 +19,7 @@ def test_the_example_prints_what_the_page_shows(redis_url: str, tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     shown = re.search(r"\$ python docs/examples/plain_agent\.py\n(.*?)```", PAGE.read_text(), re.DOTALL)

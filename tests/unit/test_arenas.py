@@ -32,7 +32,7 @@ libc.fflush(out)
 
 def arenas(how: str) -> int:
     found = subprocess.run(
-        [sys.executable, "-c", COUNTS_ARENAS, how], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", COUNTS_ARENAS, how], capture_output=True, text=True, check=True, timeout=300
     )
     return found.stdout.count("<heap nr=")
 

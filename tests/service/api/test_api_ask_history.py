@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from integration.door import Door, events_of, open_door, read_until
+from integration.door import WAIT_SECONDS, Door, events_of, open_door, read_until
 from promise import RESTRICTED_QUESTIONS, require_no_secret
 
 from graph.answer_question import answer_question, history_messages
@@ -271,7 +271,7 @@ def test_a_reader_that_leaves_frees_its_worker(home: Path, redis_url: str, tmp_p
         )
         import socket
 
-        connection = socket.create_connection(("127.0.0.1", door.port), timeout=20)
+        connection = socket.create_connection(("127.0.0.1", door.port), timeout=WAIT_SECONDS)
         connection.sendall(head.encode() + body)
         read_until(connection, "event: token")
         connection.close()
