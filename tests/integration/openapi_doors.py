@@ -18,7 +18,7 @@ SECRET = "a secret of at least 32 characters"
 
 
 def token(**claims: object) -> str:
-    made = {"tenant": "acme", "sub": "alice", "exp": time.time() + 7200, **claims}
+    made = {"tenant": "acme", "sub": "alice", "exp": time.time() + 10**6, **claims}
     return jwt.encode(made, SECRET, "HS256")
 
 

@@ -33,7 +33,7 @@ ED_KEY = ed25519.Ed25519PrivateKey.generate()
 
 
 def claims(**changes: Any) -> dict[str, Any]:
-    made = {"exp": int(time.time()) + 7200, **CLAIMS, **changes}
+    made = {"exp": int(time.time()) + 10**6, **CLAIMS, **changes}
     return {name: value for name, value in made.items() if value is not ...}
 
 
@@ -143,8 +143,8 @@ FAULTS = {
     "no expiry": signed(exp=...),
     "expiry of an odd type": signed(exp="never"),
     "endless expiry": signed(exp=float("inf")),
-    "not yet": signed(nbf=time.time() + 7000),
-    "issued in the future": signed(iat=time.time() + 7000),
+    "not yet": signed(nbf=time.time() + 10**6),
+    "issued in the future": signed(iat=time.time() + 10**6),
     "an audience where none is set": signed(aud="other"),
     "no tenant": signed(tenant=...),
     "no user": signed(sub=...),
