@@ -158,10 +158,12 @@ def _correction(text: str, known: Known) -> Span | None:
 
 
 def _bare_ne(text: str, known: Known) -> Span | None:
-    """X呢 with no question in it."""
+    """X呢 with no question in it, nor in what comes before it in this very text."""
     asked = text.rstrip("?。!")
-    words = _CLAUSE_END.split(asked)[-1]
+    *earlier, words = _CLAUSE_END.split(asked)
     if not words.endswith("呢") or len(words) < 2 or known.names_a_figure or _ASKING.search(words):
+        return None
+    if any(_ASKING.search(clause) and not _is_empty(clause) for clause in earlier):
         return None
     return len(asked) - len(words), len(asked)
 
