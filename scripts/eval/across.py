@@ -2,7 +2,8 @@
 
 A row is answered when sentences of its document are quoted that hold the words of its answer (`holds`). Rows
 of the split `tuned` were looked at while the words for one thing in both languages were put together, those
-of `kept` were not; all were written before anything was measured. Nothing answers those of `unanswerable`.
+of `kept` were not; all were written before anything was measured. Those of `second` come from a writer who
+had seen neither the words nor the first set. Nothing answers those of `unanswerable`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from scripts.eval.report import Cell, Options, Report, Table, share
 
 Row = Mapping[str, Any]
 Said = tuple[Row, Answer]
+SETS = {"across": "first set", "across_second": "second set"}
 COLUMNS = ("questions", "rows", "answered", "quoted from another document", "not found")
 
 
@@ -30,7 +32,8 @@ def evaluate(options: Options) -> Report:  # noqa: ARG001 - every evaluation is 
         def answered(row: Row) -> Answer:
             return answer_question(row["text"], store, provider, retriever=retriever, received_at=RECEIVED_AT)
 
-        said = [(row, answered(row)) for row in read_rows("across")]
+        rows = [{**row, "set": name} for source, name in SETS.items() for row in read_rows(source)]
+        said = [(row, answered(row)) for row in rows]
     return report(said)
 
 
@@ -40,16 +43,14 @@ def report(said: Sequence[Said]) -> Report:
     for row, answer in asked:
         ways = "en to zh" if detect_language(row["text"]) == "en" else "zh to en"
         groups.setdefault(f"{row['split']}, {ways}", []).append((row, answer))
-    nothing = [each for each in said if each[0]["split"] == UNANSWERABLE]
-    quoted = sum(is_quoted(answer) for _, answer in nothing)
     return Report(
         "across",
         [
             Table("Across languages", COLUMNS, [_scored(*group) for group in sorted(groups.items())]),
             Table(
                 "Questions that no document answers",
-                ("rows", "answered all the same"),
-                [[len(nothing), share(quoted, len(nothing))]],
+                ("questions", "rows", "answered all the same"),
+                [_answered_all_the_same(name, said) for name in SETS.values()],
             ),
         ],
         [_miss(*each) for each in said if not _is_right(*each)],
@@ -63,6 +64,11 @@ def _scored(name: str, said: Sequence[Said]) -> list[Cell]:
         lambda _, answer: answer["kind"] == "not_found",
     )
     return [name, len(said), *(share(sum(test(*each) for each in said), len(said)) for test in tests)]
+
+
+def _answered_all_the_same(name: str, said: Sequence[Said]) -> list[Cell]:
+    nothing = [answer for row, answer in said if row["split"] == UNANSWERABLE and row["set"] == name]
+    return [name, len(nothing), share(sum(map(is_quoted, nothing)), len(nothing))]
 
 
 def _is_from_its_document(row: Row, answer: Answer) -> bool:

@@ -35,6 +35,7 @@ from scripts.eval.public_sets import (
         ("languages", 50),
         ("quotations", 120),
         ("across", 70),
+        ("across_second", 100),
     ],
 )
 def test_own_sets_are_large_enough_and_say_each_thing_once(name, least):
@@ -152,13 +153,14 @@ def test_the_command_prints_and_writes_the_same(tmp_path):
     assert str(report["tables"][0]["rows"][0][0]) in done.stdout
 
 
-def test_across_is_asked_in_the_language_that_its_document_does_not_speak():
+@pytest.mark.parametrize("name", ["across", "across_second"])
+def test_across_is_asked_in_the_language_that_its_document_does_not_speak(name):
     with sample_store() as store:
         texts = {
             record.document_id: store.text_of(record.document_id, record.version)
             for record in store.records()
         }
-    for row in read_rows("across"):
+    for row in read_rows(name):
         assert (row["split"] == "unanswerable") == (row["document"] is None)
         if row["document"]:
             is_english = detect_language(row["text"]) == "en"
