@@ -111,7 +111,7 @@ def ask(question: str, thread: Thread = None, as_json: AsJson = False) -> None:
     from graph.run import TurnResult, check_text
 
     check_text(question)
-    with _assistant() as assistant:
+    with _assistant(searches=True) as assistant:
         thread_id = thread or f"ask-{uuid4()}"
         result: TurnResult = _answer(assistant, thread_id, question, None)
     _print_result(result, thread_id, as_json=as_json)
@@ -127,7 +127,7 @@ def chat(
     echo: Annotated[bool, typer.Option(help="From a pipe: print each request before its answer.")] = False,
 ) -> None:
     """Talk in the terminal. From a pipe or file: one request a line, one answer each."""
-    with _assistant() as assistant:
+    with _assistant(searches=True) as assistant:
         thread_id = thread or f"chat-{uuid4()}"
         if sys.stdin.isatty():
             _converse(assistant, thread_id)
@@ -182,16 +182,19 @@ def ingest(
     """Load your own folder of Markdown, text, CSV and JSONL in place of the sample."""
     from dataclasses import asdict
 
-    from graph.compose import open_store
+    from graph.compose import embed_knowledge, open_store
     from graph.settings import load_settings
     from nodes.retrieve.loading import load_folder
     from nodes.retrieve.sample import SAMPLE_SET
 
     replaced = () if keep_sample else (SAMPLE_SET,)
-    with open_store(load_settings()) as store, _progress() as progress:
+    settings = load_settings()
+    with open_store(settings) as store, _progress() as progress:
         loaded = load_folder(path, store, progress=progress, in_place_of=replaced)
     for problem in loaded.problems:
         err.print(problem)
+    with _progress("Embedding") as progress:
+        embed_knowledge(settings, progress)
     if as_json:
         out.print(json.dumps(asdict(loaded), ensure_ascii=False))
         return
@@ -252,7 +255,7 @@ def replay(
     """Run the stored turns again on a scratch copy and compare digest, evidence and answer."""
     from graph.replay import replay_thread
 
-    with _assistant() as assistant:
+    with _assistant(searches=True) as assistant:
         report_ = replay_thread(assistant, thread, caller=_caller(), checkpoint_id=checkpoint, live=live)
     if as_json:
         out.print(json.dumps(report_.to_json(), ensure_ascii=False))
@@ -400,13 +403,17 @@ def _print_data(value: dict[str, Any], *, as_json: bool) -> None:
 
 
 @contextmanager
-def _assistant() -> Iterator[Any]:
-    from graph.compose import open_assistant
+def _assistant(*, searches: bool = False) -> Iterator[Any]:
+    """What `searches` waits, with EMBEDDINGS set, until the knowledge has been embedded."""
+    from graph.compose import embed_knowledge, open_assistant
     from graph.settings import load_settings
 
     settings = load_settings()
     with _progress() as progress:
         _prepare_knowledge(settings, progress)
+    if searches:
+        with _progress("Embedding") as progress:
+            embed_knowledge(settings, progress)
     with open_assistant(settings) as assistant:
         yield assistant
 
@@ -418,10 +425,10 @@ def _prepare_knowledge(settings: Any, progress: Callable[[int, int, str], None])
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
+def _progress(doing: str = "Loading") -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar on standard error that appears with the first step and leaves no trace."""
     bar = Progress(
-        TextColumn("Loading"),
+        TextColumn(doing),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.description}"),

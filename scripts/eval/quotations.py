@@ -14,10 +14,9 @@ from typing import Any
 from graph.answer_question import answer_question
 from nodes.answer.extraction import choose_quotes
 from nodes.answer.providers import ExtractiveProvider
-from nodes.contracts import Answer, Passage
+from nodes.contracts import Answer, Passage, Retriever
 from nodes.retrieve.documents import KnowledgeStore
-from nodes.retrieve.exits import open_retriever
-from scripts.eval.knowledge import RECEIVED_AT, titled_store
+from scripts.eval.knowledge import RECEIVED_AT, retriever_of, titled_store
 from scripts.eval.own_sets import FOLDER, read_rows
 from scripts.eval.public_sets import read_cmrc
 from scripts.eval.report import Cell, Options, Report, Table, share
@@ -31,7 +30,8 @@ COLUMNS = ("questions", "rows", "answered", "to the point", "not found", "asked 
 
 def evaluate(options: Options) -> Report:
     with titled_store(documents()) as store:
-        report = evaluate_rows(read_rows("quotations"), quoted(store))
+        retriever = retriever_of(store, options, "quotations")
+        report = evaluate_rows(read_rows("quotations"), quoted(store, retriever))
     if options.data is None:
         return Report(report.name, report.tables, report.misses, ["CMRC (no --data)"])
     return Report(report.name, [*report.tables, from_paragraphs(options.data)], report.misses)
@@ -47,8 +47,7 @@ def _titled(path: Path) -> tuple[str, str]:
     return text.splitlines()[0].removeprefix("# "), text
 
 
-def quoted(store: KnowledgeStore) -> Answered:
-    retriever = open_retriever(store)
+def quoted(store: KnowledgeStore, retriever: Retriever) -> Answered:
     return lambda row: answer_question(
         row["text"], store, ExtractiveProvider(), retriever=retriever, received_at=RECEIVED_AT
     )

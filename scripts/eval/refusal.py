@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from graph.answer_question import answer_question
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
-from nodes.contracts import Caller, Prompt
+from nodes.contracts import Caller, Prompt, Retriever
 from nodes.reading.language import detect_language
 from nodes.retrieve.documents import KnowledgeStore
-from nodes.retrieve.exits import open_retriever
-from scripts.eval.knowledge import RECEIVED_AT, store_of
+from scripts.eval.knowledge import RECEIVED_AT, retriever_of, store_of
 from scripts.eval.public_sets import Task, pooled, read_mtrag_un
 from scripts.eval.report import Cell, Options, Report, Table, share
 
@@ -38,7 +37,8 @@ def evaluate(options: Options) -> Report:
         return Report("refusal", (), left_out=["everything (no --data)"])
     tasks = read_mtrag_un(options.data)
     with store_of(pooled(tasks)) as store:
-        return evaluate_tasks(tasks, whole_turn(store), search_and_answer(store))
+        retriever = retriever_of(store, options, "mtrag-un")
+        return evaluate_tasks(tasks, whole_turn(store, retriever), search_and_answer(retriever))
 
 
 def evaluate_tasks(tasks: Sequence[Task], whole: Answered, searched: Answered) -> Report:
@@ -94,8 +94,8 @@ def _from_own_passages(held: Sequence[tuple[Task, End]]) -> str:
 _HOW = {"fact": "answered", "comparison": "answered", "narrative": "answered", "clarification": "asked_back"}
 
 
-def whole_turn(store: KnowledgeStore) -> Answered:
-    retriever, provider = open_retriever(store), ExtractiveProvider()
+def whole_turn(store: KnowledgeStore, retriever: Retriever) -> Answered:
+    provider = ExtractiveProvider()
 
     def answered(text: str) -> End:
         found = answer_question(text, store, provider, retriever=retriever, received_at=RECEIVED_AT)
@@ -106,8 +106,8 @@ def whole_turn(store: KnowledgeStore) -> Answered:
     return answered
 
 
-def search_and_answer(store: KnowledgeStore) -> Answered:
-    retriever, provider = open_retriever(store), ExtractiveProvider()
+def search_and_answer(retriever: Retriever) -> Answered:
+    provider = ExtractiveProvider()
 
     def answered(text: str) -> End:
         evidence = retriever.retrieve(text, caller=Caller(), on_date=RECEIVED_AT[:10])

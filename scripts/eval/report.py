@@ -11,6 +11,7 @@ Cell = str | int | float
 class Options:
     """`data` is the folder of the public sets; without it only our own sets are used.
 
+    `embeddings` is as the setting EMBEDDINGS; `vectors` a folder where vectors are kept between two runs.
     `model_python` is the Python that has a local model, `sample` how many rows of each set are drawn, and
     `minutes` how long each part may take: rows stand in a drawn order, and what is not reached is left out.
     """
@@ -20,6 +21,8 @@ class Options:
     model_python: Path | None = None
     sample: int | None = None
     minutes: float | None = None
+    embeddings: str | None = None
+    vectors: Path | None = None
 
 
 @dataclass(frozen=True)

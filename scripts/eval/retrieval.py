@@ -2,20 +2,24 @@
 
 Each passage is one document of a store of its own. A passage that was cut stands at the place of its best
 piece. `search` is the bare order of the embedded index, without the cut below which nothing counts as found;
-`retrieve` is what an answer gets: past both exits, at most its few passages.
+`retrieve` is what an answer gets: past both exits, at most its few passages. With `--embeddings` three more:
+`retrieve, meaning too` is what an answer gets then; `meaning alone` the order by nearness; `reciprocal rank`
+the order that was not taken: what words or meaning found, by its ranks in both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from nodes.contracts import Caller
+from nodes.contracts import Caller, Retriever
+from nodes.reading.language import detect_language
 from nodes.retrieve.documents import KnowledgeStore, split_text
-from nodes.retrieve.exits import open_retriever
+from nodes.retrieve.exits import PASSAGES, open_retriever
 from nodes.retrieve.index import LexicalRetriever
 from nodes.retrieve.wording import Wording
-from scripts.eval.knowledge import RECEIVED_AT, store_of
+from scripts.eval.knowledge import RECEIVED_AT, retriever_of, store_of
 from scripts.eval.public_sets import Asked, pooled, read_cmrc, read_mtrag_un
 from scripts.eval.report import Cell, Options, Report, Table
 
@@ -49,9 +53,11 @@ def evaluate(options: Options) -> Report:
     }
     pieces, in_pieces = cut(passages, asked)
     rows = [
-        *compared("CMRC, paragraph", passages, {"": cmrc}),
-        *compared("CMRC, piece with the answer", pieces, {"": in_pieces}),
-        *compared("MTRAG-UN", pooled(tasks), {f", {kind}": questions for kind, questions in held.items()}),
+        *compared("CMRC, paragraph", passages, {"": cmrc}, options),
+        *compared("CMRC, piece with the answer", pieces, {"": in_pieces}, options),
+        *compared(
+            "MTRAG-UN", pooled(tasks), {f", {kind}": questions for kind, questions in held.items()}, options
+        ),
     ]
     return Report("retrieval", [Table("Passages found", COLUMNS, rows)])
 
@@ -82,10 +88,20 @@ def cut(passages: Mapping[str, str], asked: Sequence[Asked]) -> tuple[dict[str, 
 
 
 def compared(
-    name: str, passages: Mapping[str, str], groups: Mapping[str, Sequence[Wanted]]
+    name: str,
+    passages: Mapping[str, str],
+    groups: Mapping[str, Sequence[Wanted]],
+    options: Options = Options(),  # noqa: B008 - frozen
 ) -> list[list[Cell]]:
     with store_of(passages) as store:
-        ways = {"search": bare_search(store), "retrieve": past_the_exits(store)}
+        ways = {"search": bare_search(store), "retrieve": past_the_exits(open_retriever(store))}
+        if options.embeddings:
+            fused = retriever_of(store, options, name.partition(",")[0].lower())
+            ways |= {
+                "meaning alone": by_meaning(fused),
+                "reciprocal rank": by_reciprocal_rank(fused),
+                "retrieve, meaning too": past_the_exits(fused),
+            }
         return [
             [name + group, way, len(passages), len(questions), *figures(questions, ranked)]
             for group, questions in groups.items()
@@ -107,9 +123,49 @@ def bare_search(store: KnowledgeStore) -> Ranked:
     return ranked
 
 
-def past_the_exits(store: KnowledgeStore) -> Ranked:
-    retriever = open_retriever(store)
+def by_meaning(fused: Any) -> Ranked:
+    def ranked(question: str) -> list[str]:
+        near, index, _ = _nearness(fused, question)
+        order = np.lexsort((np.arange(len(near)), -near))
+        return _documents(index, [int(at) for at in order])
 
+    return ranked
+
+
+def by_reciprocal_rank(fused: Any) -> Ranked:
+    """The ranks of what words found, and of that and what stands out by nearness; the usual offset of 60."""
+
+    def ranked(question: str) -> list[str]:
+        near, index, dense = _nearness(fused, question)
+        words = [hit.position for hit in index.search(question, caller=CALLER, on_date=None, limit=50)]
+        stands_out = {hit.position for hit in dense.standing_out(near)}
+        order = [int(at) for at in np.lexsort((np.arange(len(near)), -near))]
+        scores: dict[int, float] = {}
+        for ranks in (words, [at for at in order if at in stands_out or at in words]):
+            for rank, at in enumerate(ranks, start=1):
+                scores[at] = scores.get(at, 0.0) + 1 / (60 + rank)
+        return _documents(index, sorted(scores, key=lambda at: (-scores[at], at)))[:PASSAGES]
+
+    return ranked
+
+
+def _nearness(fused: Any, question: str) -> tuple[Any, Any, Any]:
+    candidates = fused._candidates
+    index = candidates._words.current_index()
+    dense = candidates.dense_index(index)
+    eligible = dense.eligible(CALLER, RECEIVED_AT[:10])
+    vector = candidates.embedder.question(question)
+    return dense.nearness(vector, detect_language(question), eligible=eligible), index, dense
+
+
+def _documents(index: Any, positions: Sequence[int]) -> list[str]:
+    snapshot = index.snapshot
+    return list(dict.fromkeys(snapshot.records[snapshot.chunks[at][0]].document_id for at in positions))[
+        :DEPTH
+    ]
+
+
+def past_the_exits(retriever: Retriever) -> Ranked:
     def ranked(question: str) -> list[str]:
         found = retriever.retrieve(question, caller=CALLER, on_date=RECEIVED_AT[:10])
         return list(dict.fromkeys(passage["document_id"] for passage in found["passages"]))

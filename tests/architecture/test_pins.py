@@ -15,6 +15,7 @@ DECLARED = {
     "run": CONFIG["project"]["dependencies"],
     "test": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["test"]],
     "otlp": [*CONFIG["project"]["dependencies"], *CONFIG["project"]["optional-dependencies"]["otlp"]],
+    "dense": [*CONFIG["project"]["dependencies"], *CONFIG["project"]["optional-dependencies"]["dense"]],
     "bench": [*CONFIG["project"]["dependencies"], *CONFIG["dependency-groups"]["bench"]],
     "model": CONFIG["dependency-groups"]["model"],
 }

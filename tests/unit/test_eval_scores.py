@@ -361,13 +361,14 @@ PASSAGES = {
 
 def test_passages_are_found_in_a_store_of_their_own():
     with retrieval.store_of(PASSAGES) as store:
-        for ranked in (retrieval.bare_search(store), retrieval.past_the_exits(store)):
+        retriever = retrieval.open_retriever(store)
+        for ranked in (retrieval.bare_search(store), retrieval.past_the_exits(retriever)):
             assert ranked("When does the museum of clocks close?")[0] == "p2"
-        answered = refusal.search_and_answer(store)
+        answered = refusal.search_and_answer(retriever)
         assert answered("When does the museum of clocks close?") == End("answered", frozenset(["p2"]))
         assert answered("How tall is the lighthouse of Alexandria?").how == "not_found"
-        assert refusal.whole_turn(store)("When does the museum of clocks close?").how == "answered"
-        assert refusal.whole_turn(store)("And when does it close?").how == "asked_back"
+        assert refusal.whole_turn(store, retriever)("When does the museum of clocks close?").how == "answered"
+        assert refusal.whole_turn(store, retriever)("And when does it close?").how == "asked_back"
 
 
 def test_a_report_is_plain_json():
