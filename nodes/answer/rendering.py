@@ -23,6 +23,7 @@ FixedText = Literal[
     "farewell",
     "about",
     "not_found",
+    "figures_of",
     "nothing_checked",
     "no_facts_asked",
     "unknown_company",
@@ -56,6 +57,10 @@ TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
         "zh": "没有找到与“{}”有关的资料。请换一种说法，或者补充公司、年份、政策名称。",
         "en": 'Nothing was found for "{}". Try other words, or add the company, the year or the name of the '
         "policy.",
+    },
+    "figures_of": {
+        "zh": "关于{}，可以查询的指标：{}。",
+        "en": "Figures kept of {}: {}.",
     },
     "nothing_checked": {
         "zh": "资料中没有可以直接回答这个问题的内容。",
@@ -99,12 +104,6 @@ _SMALL_TALK: tuple[tuple[FixedText, re.Pattern[str]], ...] = (
 )
 
 
-def not_found(question: str, language: Language) -> str:
-    """The answer to a question without evidence: says what was looked for, at most 80 characters of it."""
-    asked = " ".join(question.split())
-    return TEXTS["not_found"][language].format(asked if len(asked) <= 80 else f"{asked[:79]}…")
-
-
 @dataclass(frozen=True)
 class Rendered:
     """An answer that no model wrote. `kind` is not_found when every lookup missed."""
@@ -136,6 +135,25 @@ def names_for(language: Language, companies: Iterable[Company], metrics: Iterabl
         return Names(language, named, {item.metric_id: item.name for item in figures}, own)
     named = {firm.company_id: (firm.english_names or (firm.name,))[0] for firm in firms}
     return Names(language, named, {item.metric_id: item.english_name or item.name for item in figures}, own)
+
+
+MOST_FIGURES_TOLD = 12
+
+
+def not_found(question: str, names: Names, company_ids: Sequence[str] = ()) -> str:
+    """The answer to a question without evidence: says what was looked for, at most 80 characters of it.
+
+    Of companies it says which figures there are, for one may be asked for that is not kept.
+    """
+    asked = " ".join(question.split())
+    told = TEXTS["not_found"][names.language].format(asked if len(asked) <= 80 else f"{asked[:79]}…")
+    known = [names.companies[company_id] for company_id in company_ids if company_id in names.companies]
+    if not known or not names.metrics:
+        return told
+    comma, space = ("、", "") if names.language == "zh" else (", ", " ")
+    companies = comma.join(known)
+    figures = comma.join(list(names.metrics.values())[:MOST_FIGURES_TOLD])
+    return f"{told}{space}{TEXTS['figures_of'][names.language].format(companies, figures)}"
 
 
 def render_facts(

@@ -12,6 +12,7 @@ from checkpoint.window import Window, WindowLimits, remember, restore
 from nodes.answer.prompts import PromptBudget, PromptPlan, plan_prompt
 from nodes.answer.release import Released, release
 from nodes.answer.rendering import (
+    Names,
     Rendered,
     cited,
     fixed_text,
@@ -170,9 +171,7 @@ class Answerer:
         narratives = _narrative_questions(intent, state["turn"])
         passages = evidence["passages"] if evidence and narratives else []
         if not facts and not passages and not intent.get("unknown"):
-            return _say(
-                Said("not_found", not_found(state["turn"]["standalone_question"], intent["language"])), door
-            )
+            return self._not_found(state["turn"]["standalone_question"], intent, door)
         rendered = self._rendered(state, facts) if facts or intent.get("unknown") else None
         if rendered and not narratives:
             return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
@@ -181,7 +180,7 @@ class Answerer:
     def _rendered(self, state: AnswerReads, facts: list[FactLookup]) -> Rendered:
         """What the facts say; then which companies nobody knows here."""
         intent = state["intent"]
-        names = names_for(intent["language"], self.directory.companies(), self.directory.metrics())
+        names = self._names(intent)
         unknown = unknown_companies(intent.get("unknown", []), intent["language"])
         if not facts:
             return unknown
@@ -192,6 +191,14 @@ class Answerer:
             facts, kind="comparison" if intent["kind"] == "comparison" else "fact", names=names
         )
         return replace(told, text=f"{told.text}\n{unknown.text}".strip())
+
+    def _names(self, intent: Intent) -> Names:
+        return names_for(intent["language"], self.directory.companies(), self.directory.metrics())
+
+    def _not_found(self, question: str, intent: Intent, door: Door) -> Said:
+        """All companies together are none that was named."""
+        named = [] if intent.get("everyone") else intent["companies"]
+        return _say(Said("not_found", not_found(question, self._names(intent), named)), door)
 
     def _with_narrative(
         self, state: AnswerReads, asker: Asker, door: Door, rendered: Rendered | None
@@ -210,22 +217,22 @@ class Answerer:
         )
 
     def _narrative(self, state: AnswerReads, asker: Asker, door: Door, first_label: int = 1) -> Said:
-        evidence, language = state.get("evidence"), state["intent"]["language"]
-        question = "\n".join(_narrative_questions(state["intent"], state["turn"]))
+        intent, evidence = state["intent"], state.get("evidence")
+        question = "\n".join(_narrative_questions(intent, state["turn"]))
         if not evidence or not evidence["passages"]:
-            return _say(Said("not_found", not_found(question, language)), door)
+            return self._not_found(question, intent, door)
         passages = evidence["passages"]
         window, summary = traceable(self._window(state, asker.caller), asker.summary, passages)
         plan = self.plan(
             question,
-            language=language,
+            language=intent["language"],
             passages=passages,
             window=window,
             budget=self.budget,
             summary=summary.text if summary else None,
         )
         if not plan.prompt.passages:  # none fits the budget, and without evidence nobody is asked
-            return _say(Said("not_found", not_found(question, language)), door)
+            return self._not_found(question, intent, door)
         released = release(
             self.provider,
             plan.prompt,

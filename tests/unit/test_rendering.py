@@ -314,11 +314,22 @@ def test_small_talk_is_answered_in_kind(text: str, name: str) -> None:
 
 
 def test_not_found_says_what_was_looked_for() -> None:
-    assert "“随军家属补贴”" in not_found("随军家属补贴", "zh")
-    long = not_found("问" * 200, "zh")
+    assert "“随军家属补贴”" in not_found("随军家属补贴", names_for("zh", [], []))
+    long = not_found("问" * 200, names_for("zh", [], []))
     assert "问" * 79 + "…" in long
     assert "问" * 80 not in long
-    assert '"a b"' in not_found(" a\n b ", "en")
+    assert '"a b"' in not_found(" a\n b ", names_for("en", [], []))
+
+
+def test_not_found_about_a_company_says_which_figures_there_are() -> None:
+    told = not_found("云湖科技的股价", names("zh"), ["yt", "gone"])
+    assert told.endswith("关于云湖科技有限公司，可以查询的指标：营业收入、毛利率、员工人数。")
+    told = not_found("Yunhu Tech share price", names("en"), ["yt", "np"])
+    assert told.endswith("Figures kept of Yunhu Tech, 南屏实业: revenue, gross margin, 员工人数.")
+    assert "指标" not in not_found("股价", names("zh"))
+    assert "指标" not in not_found("股价", names_for("zh", COMPANIES, []), ["yt"])
+    many = names_for("zh", COMPANIES, [Metric(f"m{n}", f"指标{n:02}", "") for n in range(30)])
+    assert "指标11。" in not_found("股价", many, ["yt"])
 
 
 def test_parts_stand_under_their_questions() -> None:
