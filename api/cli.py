@@ -7,8 +7,9 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -45,15 +46,36 @@ def main() -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     log_to_stderr()
+    leave(run_command())
+
+
+def run_command() -> int:
+    """One command -> exit code. An unexpected fault keeps its traceback."""
     try:
-        sys.exit(app(standalone_mode=False, prog_name="business-assistant") or 0)
+        return app(standalone_mode=False, prog_name="business-assistant") or 0
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return 0
     except Exception as error:  # noqa: BLE001 - what nobody expected is raised again by report
-        sys.exit(report(error))
+        return report(error)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, where everything is closed. A thread that is left may hang in a model, and the
+    interpreter would wait for it for ever.
+    """
+    if threading.active_count() == 1:
+        sys.exit(code)
+    leave_at_once(code)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, RuntimeError):  # nobody reads, or it was being written to
+            stream.flush()
+    os._exit(code)
 
 
 def report(error: Exception) -> int:
@@ -342,16 +364,11 @@ def import_threads(
 
     from checkpoint import RedisContextSaver
     from checkpoint.importing import import_threads as run_import
+    from checkpoint.importing import open_redis_stack
     from graph.settings import load_settings
 
-    try:
-        from langgraph.checkpoint.redis import RedisSaver
-    except ImportError:
-        raise typer.BadParameter(
-            "langgraph-checkpoint-redis is not installed: install business-assistant[redis-stack]."
-        ) from None
     with (
-        RedisSaver.from_conn_string(source_url) as source,
+        open_redis_stack(source_url) as source,
         RedisContextSaver(load_settings().context) as target,
         _progress() as progress,
     ):
@@ -485,7 +502,7 @@ def _interrupt_stops(control: Any) -> Iterator[None]:
 
     def stop(_number: int, _frame: Any) -> None:
         if control.drain_requested:
-            raise KeyboardInterrupt
+            leave_at_once(130)  # an exception would wait for the model
         control.request_drain(STOP)
 
     before = signal.signal(signal.SIGINT, stop)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import redis
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
@@ -242,9 +243,14 @@ def sorted_writes(writes: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 def open_redis_stack(url: str, *, ttl_minutes: int | None = None) -> Iterator[BaseCheckpointSaver[Any]]:
     """The saver of langgraph-checkpoint-redis, which needs a server with RedisJSON and RediSearch.
 
-    Raises ConfigError when the extra is not installed or the server lacks the modules, CheckpointUnavailable
-    when it cannot be reached. Opening makes that saver's search indexes where they are missing.
+    Raises ConfigError when the address cannot be read, the extra is not installed or the server lacks the
+    modules, CheckpointUnavailable when it cannot be reached. Opening makes that saver's search indexes where
+    they are missing.
     """
+    try:
+        cast(Any, redis.connection).parse_url(url)
+    except ValueError:
+        raise ConfigError("source", "its address cannot be read", "Example: redis://host:6379") from None
     try:
         from langgraph.checkpoint.redis import RedisSaver  # type: ignore[import-not-found,unused-ignore]
     except ImportError as fault:

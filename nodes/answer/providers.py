@@ -9,6 +9,7 @@ import json
 import re
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import Runnable
 
 from nodes.answer.extraction import Quote, choose_quotes
 from nodes.answer.prompts import estimate_tokens
@@ -414,12 +416,29 @@ def _scripted(path: Path) -> Provider:
 
 
 def _made_by(module: str, factory: str, spec: str) -> Provider:
-    try:
-        made = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError, TypeError) as error:
-        raise ValueError(f"MODEL={spec!r} cannot be loaded ({type(error).__name__}): use {_FORMS}") from None
+    made, why = _call_factory(module, factory)
+    if why:
+        raise ValueError(f"MODEL={spec!r} cannot be loaded ({why}): use {_FORMS}")
     if isinstance(made, BaseChatModel):
         return ChatModelProvider(made)
-    if not hasattr(made, "stream") or not hasattr(made, "name"):
+    is_provider = callable(getattr(made, "stream", None)) and isinstance(getattr(made, "name", None), str)
+    if isinstance(made, Runnable) or not is_provider:  # a chain streams too, but other pieces
         raise ValueError(f"MODEL={spec!r} makes neither a provider nor a LangChain chat model")
     return cast(Provider, made)
+
+
+def _call_factory(module: str, factory: str) -> tuple[object, str | None]:
+    """What a module of the operator's own makes, and why it made nothing.
+
+    Of an error of its own only class and line are told: its text may quote a key.
+    """
+    try:
+        found = getattr(importlib.import_module(module), factory, None)
+        made = found() if callable(found) else found
+    except ModuleNotFoundError as error:
+        return None, f"there is no module {error.name}; is its folder in PYTHONPATH?"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever that module does, it is one line here
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if Path(frame.filename).stem == module.rpartition(".")[2]]
+        return None, type(error).__name__ + (f" at line {lines[-1]} of {module}" if lines else "")
+    return made, None if found is not None else f"{module} has no {factory}"

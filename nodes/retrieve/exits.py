@@ -134,9 +134,11 @@ def load_retriever(
     remedy = "Write RETRIEVER=module:factory, with a factory that returns a LangChain BaseRetriever."
     try:
         factory = getattr(importlib.import_module(module_name), factory_name)
+        retriever = _call(factory, store) if callable(factory) else factory
     except (ImportError, AttributeError, ValueError) as error:
         raise KnowledgeError(f"RETRIEVER={spec} cannot be loaded ({error}). {remedy}") from error
-    retriever = _call(factory, store) if callable(factory) else factory
+    except Exception as error:  # whatever that module does, it is one line here
+        raise KnowledgeError(f"RETRIEVER={spec} failed ({type(error).__name__}). {remedy}") from error
     if not isinstance(retriever, BaseRetriever):
         raise KnowledgeError(f"RETRIEVER={spec} gave a {type(retriever).__name__}. {remedy}")
     return retriever

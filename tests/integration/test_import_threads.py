@@ -384,6 +384,11 @@ def test_an_encrypting_saver_takes_threads_in(redis_url: str) -> None:
         assert history(target, "t") == history(source, "t")
 
 
+def test_an_address_that_is_none_is_told() -> None:
+    with pytest.raises(ConfigError, match="address"), open_redis_stack("nonsense"):
+        pass
+
+
 @pytest.mark.skipif(HAS_STACK_SAVER, reason="the extra is installed")
 def test_without_the_extra_the_remedy_is_told(redis_url: str) -> None:
     with pytest.raises(ConfigError, match=r"business-assistant\[redis-stack\]"), open_redis_stack(redis_url):

@@ -307,6 +307,9 @@ def with_store(store):
 def wrong():
     return "no retriever"
 
+def raises():
+    raise RuntimeError
+
 ready = Mine()
 """
 
@@ -327,6 +330,7 @@ def test_another_retriever_can_be_named(
         )
         for spec in (
             "my_retrievers:wrong",
+            "my_retrievers:raises",
             "my_retrievers:missing",
             "my_retrievers",
             "no_such_module:x",

@@ -1,6 +1,7 @@
 """Which provider a setting names, what a script file means, and what the extractive provider quotes."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -234,8 +235,8 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
         (":x", "openai:NAME"),
         ("openai:tiny", "OPENAI_API_KEY"),
         ("scripted:/no/such/file", "no such file"),
-        ("no.such.module:make", "cannot be loaded"),
-        ("json:no_such", "cannot be loaded"),
+        ("no.such.module:make", "no module no; is its folder in PYTHONPATH"),
+        ("json:no_such", "json has no no_such"),
         ("json:dumps", "cannot be loaded"),
         ("collections:OrderedDict", "neither a provider nor"),
     ],
@@ -249,3 +250,54 @@ def test_a_bad_setting_is_one_line_with_its_remedy(spec: str, remedy: str) -> No
 def test_a_factory_may_make_a_provider() -> None:
     provider = load_provider("nodes.answer.providers:ExtractiveProvider")
     assert isinstance(provider, ExtractiveProvider)
+
+
+BROKEN = """
+import os
+from langchain_core.runnables import RunnableLambda
+
+def raises():
+    raise RuntimeError("sk-secret")
+
+def lacks():
+    return os.environ["NO_SUCH_KEY_SK"]
+
+def leaves():
+    raise SystemExit("sk-secret")
+
+def chain():
+    return RunnableLambda(lambda messages: messages).with_config(run_name="chain")
+
+class Unnamed:
+    name = None
+
+    def stream(self, prompt):
+        return iter(())
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("broken_model:raises", r"\(RuntimeError at line 6 of broken_model\)"),
+        ("broken_model:lacks", r"\(KeyError at line 9 of broken_model\)"),
+        ("broken_model:leaves", r"\(SystemExit at line 12 of broken_model\)"),
+        ("broken_model:chain", "neither a provider nor"),
+        ("broken_model:Unnamed", "neither a provider nor"),
+        ("broken_import:make", r"\(RuntimeError at line 1 of broken_import\)"),
+    ],
+)
+def test_a_module_of_ones_own_that_fails_is_one_line_without_its_text(
+    spec: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_model.py").write_text(BROKEN)
+    (tmp_path / "broken_import.py").write_text('raise RuntimeError("sk-secret")')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "broken_model", None)  # taken out again at the end
+    del sys.modules["broken_model"]
+    with pytest.raises(ValueError, match=told) as caught:
+        load_provider(spec)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
