@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,6 +20,7 @@ from langgraph.checkpoint.conformance.test_utils import (
 )
 from langgraph.checkpoint.conformance.validate import validate
 from noise import noise
+from ports import free_port
 from redis.backoff import NoBackoff
 from redis.cluster import key_slot
 from redis.retry import Retry
@@ -35,17 +35,8 @@ from checkpoint import (
 from checkpoint.layout import context_key, sibling_key
 
 PREFIX = ContextConfig(url="redis://x").key_prefix
-HIGHEST_PORT = 55535  # a cluster node's bus listens 10000 above
+WAIT_SECONDS = 120.0  # how long anything may take before a test gives up; nothing is asserted about speed
 SIZES = pytest.mark.parametrize("size", [10, 40_000], ids=["script", "transaction"])
-
-
-def free_port() -> int:
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port <= HIGHEST_PORT:
-            return port
 
 
 class Node:
@@ -82,7 +73,7 @@ class Node:
         self.process.wait()
 
 
-def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+def until(holds: Callable[[], bool], seconds: float = WAIT_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -231,7 +222,7 @@ async def test_a_slot_that_moves_is_followed(on_cluster: Any, cluster: list[Node
     target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", names[source])
     source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", names[target])
     assert (await on_cluster.aget_tuple(config)).checkpoint["id"] == "1"  # still at the source
-    source.client.execute_command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+    source.client.execute_command("MIGRATE", "127.0.0.1", target.port, key, 0, 60_000)
     assert (await on_cluster.aget_tuple(config)).checkpoint["id"] == "1"  # by ASK
     for node in (target, source, *cluster):
         node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", names[target])
@@ -253,7 +244,7 @@ class Watched:
         until(lambda: self.replica.client.info("replication")["master_link_status"] == "up")
         conf = (
             f"sentinel monitor main 127.0.0.1 {self.primary.port} 1\n"
-            "sentinel down-after-milliseconds main 300\n"
+            "sentinel down-after-milliseconds main 3000\n"
             "sentinel failover-timeout main 3000\n"
         )
         self.sentinel = Node(folder, "--sentinel", conf=conf)
@@ -273,6 +264,10 @@ class Watched:
             int(name[1]) == self.replica.port and self.replica.client.info("replication")["role"] == "master"
         )
 
+    def demote(self) -> None:
+        """At once what the Sentinel does seconds later; what the old primary takes until then is lost."""
+        self.primary.client.execute_command("REPLICAOF", "127.0.0.1", self.replica.port)
+
     def end(self) -> None:
         for node in (self.sentinel, self.replica, self.primary):
             node.end()
@@ -289,23 +284,30 @@ def watched(folder: Path) -> Iterator[Watched]:
 @pytest.mark.parametrize("how", ["killed", "demoted"])
 async def test_a_failover_is_followed(watched: Watched, is_async: bool, how: str) -> None:
     """Errors are clear while there is no primary; then the saver goes on, nothing confirmed is lost."""
-    config = ContextConfig(url=watched.url, timeout_seconds=1, connect_timeout_seconds=1)
+    config = ContextConfig(url=watched.url)
     saver: Any = AsyncRedisContextSaver(config) if is_async else Sync(config)
+
+    async def put_until(holds: Callable[[], bool]) -> None:
+        is_confirmed, deadline = False, time.monotonic() + WAIT_SECONDS
+        while not (is_confirmed and holds()):
+            assert time.monotonic() < deadline
+            with contextlib.suppress(CheckpointUnavailable):
+                await put(saver, "3", 40_000)
+                is_confirmed = True
+            await asyncio.sleep(0.02)
+
     try:
         await put(saver, "1")
         await put(saver, "2", 40_000)
-        watched.primary.client.execute_command("WAIT", 1, 5000)
+        until(lambda: watched.primary.client.execute_command("WAIT", 1, 1000) == 1)
         if how == "killed":
             watched.primary.process.kill()
         else:
             until(watched.ask_for_failover)
-        confirmed = None
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (confirmed and watched.is_failed_over()):
-            with contextlib.suppress(CheckpointUnavailable):
-                confirmed = await put(saver, "3", 40_000)
-            await asyncio.sleep(0.02)
-        assert confirmed is not None
+        await put_until(watched.is_failed_over)
+        if how == "demoted":
+            watched.demote()
+            await put_until(lambda: True)
         # Once the new primary is known it takes every kind of call, and holds what was confirmed.
         stored = await put(saver, "4")
         await saver.aput_writes(stored, [("a", 1)], "task")

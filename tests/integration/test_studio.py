@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,15 +13,10 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_sdk import get_sync_client
+from ports import free_port
 
 ROOT = Path(__file__).parents[2]
-START_SECONDS = 90
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+START_SECONDS = 300
 
 
 class Studio:
@@ -52,7 +46,7 @@ class Studio:
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.url}/ok", timeout=2).is_success:
+                if httpx.get(f"{self.url}/ok", timeout=20).is_success:
                     return
             except httpx.HTTPError:
                 time.sleep(0.3)
@@ -61,12 +55,12 @@ class Studio:
     def leave(self) -> None:
         """Ctrl-C. The dev server writes its runs now and then and at its end: killed, it repeats old ones."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(60)
+        self.process.wait(120)
 
     def kill(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(10)
+            self.process.wait(120)
 
     @contextmanager
     def client(self) -> Iterator[Any]:
