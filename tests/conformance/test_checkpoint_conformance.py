@@ -14,6 +14,8 @@ from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 from langgraph.checkpoint.conformance.validate import validate
 
+from checkpoint.embedded import answers
+
 TESTS_IN_THE_SUITE = 81
 
 
@@ -56,8 +58,10 @@ def redis_itself(short_folder: Path) -> Iterator[str]:
     words = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(short_folder)]
     process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
-        while not path.exists() and process.poll() is None and time.monotonic() < deadline:
+        deadline = time.monotonic() + 120
+        while not answers(path):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.02)
         yield f"unix://{path}"
     finally:

@@ -296,7 +296,7 @@ async def test_records_that_run_in_a_ring_stop_neither_server_nor_saver(
     make_any_saver: Any, redis_client: redis.Redis, below: str
 ) -> None:
     """Each record names the next lower id. Whoever can write to the server may have it name a higher one."""
-    any_saver = make_any_saver(remember_threads=0, timeout_seconds=2)
+    any_saver = make_any_saver(remember_threads=0)
     for number in "123":
         await put(any_saver, number)
     field = record_field("", "1")
@@ -426,7 +426,7 @@ async def test_a_lost_reply_is_asked_for_again(
 
 
 async def test_a_server_that_falls_silent(make_any_saver: Any, proxy: Any) -> None:
-    saver = make_any_saver(url=proxy.url, timeout_seconds=1, connect_timeout_seconds=1)
+    saver = make_any_saver(url=proxy.url, timeout_seconds=3, connect_timeout_seconds=3)
     await put(saver)
     proxy.hold.set()
     with pytest.raises(CheckpointUnavailable, match="did not answer in time"):
@@ -437,7 +437,7 @@ async def test_a_server_that_falls_silent(make_any_saver: Any, proxy: Any) -> No
 
 def test_a_silent_server_under_many_threads(proxy: Any) -> None:
     """Every thread gets its error, and all of them recover without a restart."""
-    config = ContextConfig(url=proxy.url, timeout_seconds=1, connect_timeout_seconds=1)
+    config = ContextConfig(url=proxy.url, timeout_seconds=3, connect_timeout_seconds=3)
     with RedisContextSaver(config) as saver:
         for number in range(32):
             put_sync(saver, "1", 10 + number, f"t{number}")

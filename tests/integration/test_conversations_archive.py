@@ -160,7 +160,7 @@ def test_only_records_are_read(saver: RedisContextSaver, store: ConversationStor
 def test_without_redis_the_run_says_so_and_keeps_what_it_has(
     store: ConversationStore, redis_url: str, proxy: Proxy
 ) -> None:
-    with RedisContextSaver(ContextConfig(url=proxy.url, timeout_seconds=0.2)) as saver:
+    with RedisContextSaver(ContextConfig(url=proxy.url, timeout_seconds=2)) as saver:
         saver.put_request(record(1))
         run(saver, store)
         proxy.hold.set()
