@@ -177,7 +177,7 @@ def test_twenty_writers_in_two_processes_get_numbers_in_a_row(store_config: Stor
         for worker in workers:
             worker.start()
         for worker in workers:
-            worker.join(60)
+            worker.join(300)
         assert [worker.exitcode for worker in workers] == [0, 0]
         found = rows(store, first.conversation)
         assert [row.sequence_no for row in found] == list(range(1, 22))
@@ -208,7 +208,7 @@ def test_answers_of_two_processes_get_numbers_in_a_row_and_are_saved_once(store_
         for worker in workers:
             worker.start()
         for worker in workers:
-            worker.join(60)
+            worker.join(300)
         assert [worker.exitcode for worker in workers] == [0, 0]
         found = rows(store, saved[0].conversation)
         assert [row.sequence_no for row in found] == list(range(1, 21))
@@ -566,7 +566,7 @@ def leave_in_the_middle(store: ConversationStore) -> None:
 def test_the_pool_is_bounded_and_its_connections_come_back(
     new_database: Callable[..., StoreConfig],
 ) -> None:
-    with open_store(new_database("postgresql", pool_size=2, timeout_seconds=0.2)) as store:
+    with open_store(new_database("postgresql", pool_size=2, timeout_seconds=2)) as store:
         saved = ask(store, "问")
         with (
             store.database.read("a"),
@@ -585,7 +585,9 @@ def test_the_pool_is_bounded_and_its_connections_come_back(
 def test_a_server_that_came_back_is_used_again(new_database: Callable[..., StoreConfig], postgres) -> None:
     with open_store(new_database("postgresql")) as store:
         ask(store, "一")
-        postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test_%'")
+        postgres.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname LIKE 'test_%'"
+        )
         assert ask(store, "二").message.sequence_no == 2
 
 
@@ -681,7 +683,7 @@ def test_a_lost_connection_is_noticed_by_a_save_and_by_reads_whatever_was_pooled
             with store.database.read("a"), store.database.read("b"), store.database.read("c"):
                 pass
             postgres.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test_%'"
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname LIKE 'test_%'"
             )
 
         lose_three()

@@ -123,7 +123,9 @@ def test_away_every_route_says_so_at_once_and_works_again_afterwards(
     before, kept = contents(store), stored_in_redis(redis_url)
     name = name_of(store)
     postgres.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-    postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test_%'")
+    postgres.execute(
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname LIKE 'test_%'"
+    )
     found = answers(door, [*reads(identity), *writes(identity, message_id)])
     assert set(found.values()) == {(503, "database_unavailable", True)}, found
     door.wait_idle()
