@@ -9,12 +9,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from faults.test_sending_at_once import together
+from integration.door import WAIT_SECONDS
 from langgraph.checkpoint.base import empty_checkpoint
 from relay import INTRODUCTION
 
@@ -211,6 +213,7 @@ async def test_a_read_that_is_cancelled_leaves_its_reply_to_nobody(redis_url: st
     fill(redis_url)
     chance = random.Random(7)
     wrong: list[Any] = []
+    rounds = dict.fromkeys(TENANTS, 0)
     done = asyncio.Event()
     async with AsyncRedisContextSaver(ContextConfig(url=wire.url)) as saver:
         reads: list[Callable[[str], Awaitable[Any]]] = [
@@ -224,12 +227,10 @@ async def test_a_read_that_is_cancelled_leaves_its_reply_to_nobody(redis_url: st
             if not is_of(tenant, found):
                 wrong.append((tenant, found))
 
-        async def loop(tenant: str) -> int:
-            rounds = 0
+        async def loop(tenant: str) -> None:
             while not done.is_set():
                 await read(tenant)
-                rounds += 1
-            return rounds
+                rounds[tenant] += 1
 
         async def give_up() -> int:
             wait = chance.random() * 0.012
@@ -248,13 +249,12 @@ async def test_a_read_that_is_cancelled_leaves_its_reply_to_nobody(redis_url: st
 
         tenants = [asyncio.create_task(loop(tenant)) for tenant in TENANTS]
         given_up = 0
-        while given_up < GIVEN_UP:
+        while given_up < GIVEN_UP or min(rounds.values()) <= 20:
             given_up += sum(await asyncio.gather(*[give_up() for _ in range(20)]))
         done.set()
-        rounds = await asyncio.gather(*tenants)
+        await asyncio.gather(*tenants)
     assert wrong == []
     assert wire.reused == 0
-    assert min(rounds) > 20
     assert wire.connections > 50  # those that were given up were dropped, and others opened
 
 
@@ -262,28 +262,32 @@ def test_a_read_that_times_out_leaves_its_reply_to_nobody(redis_url: str, wire: 
     """The same for threads, whose reads end by the connection's own time-out."""
     fill(redis_url)
     config = ContextConfig(url=wire.url, timeout_seconds=0.1)
+    told: list[str] = []
+    begun = time.monotonic()
+
+    def is_enough() -> bool:
+        """Of those that came through and of those that were given up: on a busy machine one kind is rare."""
+        took = time.monotonic() - begun
+        return took > WAIT_SECONDS or (took > 4 and told.count("own") > 50 and told.count("given up") > 10)
+
     with RedisContextSaver(config) as saver:
 
-        def loop(tenant: str) -> list[str]:
+        def loop(tenant: str) -> None:
             chance = random.Random(tenant)
             reads: list[Callable[[], Any]] = [
                 lambda: saver.get_tuple(config_for(tenant)),
                 lambda: saver.restore_window(tenant),
                 lambda: saver.list_requests(tenant),
             ]
-            told = []
-            until = time.monotonic() + 4
-            while time.monotonic() < until:
+            while not is_enough():
                 try:
                     told.append("own" if is_of(tenant, chance.choice(reads)()) else "wrong")
                 except CheckpointUnavailable:
                     told.append("given up")
-            return told
 
-        told = together([partial(loop, tenant) for tenant in TENANTS * 4])
-    everything = [word for words in told for word in words]
-    assert "wrong" not in everything
-    assert everything.count("own") > 50
+        together([partial(loop, tenant) for tenant in TENANTS * 4])
+    assert "wrong" not in told
+    assert told.count("own") > 50
     assert wire.reused == 0
     assert wire.connections > 10  # a read that timed out took its connection along
 
@@ -295,9 +299,10 @@ def test_a_lease_on_a_slow_line_is_never_told_anothers_answer(redis_url: str, wi
         try:
 
             def hold(tenant: str) -> list[str]:
-                told = []
-                for number in range(200):  # twelve, and on a busy machine more, until one comes through
-                    if number >= 12 and told:
+                told: list[str] = []
+                until = time.monotonic() + WAIT_SECONDS
+                for number in count():  # twelve, and on a busy machine more, until one comes through
+                    if number >= 12 and (told or time.monotonic() > until):
                         break
                     claim = Claim(f"{tenant}-{number}", tenant)
                     try:
