@@ -102,10 +102,7 @@ class Deaf:
         yield result_for(request["text"])
 
 
-def test_a_run_that_hears_nothing_is_given_up_and_its_reader_told(
-    saver: RedisContextSaver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("api.app.MOMENT_SECONDS", 0.5)
+def test_a_run_that_hears_nothing_is_given_up_and_its_reader_told(saver: RedisContextSaver) -> None:
     deaf = Deaf()
     with open_door(stand_in(saver), run_turn=deaf) as door:
         connection = door.send_raw("问")
@@ -251,11 +248,12 @@ class TestLastCall:
         assert b"retry-after: 5" in seen.lower()
         assert saver.list_requests("t") == []
 
-    def test_a_body_that_begins_to_come_now_is_waited_for_no_longer(self, hasty: Door) -> None:
-        asking = connect(hasty)
-        until(lambda: hasty.house.silent)
-        hasty.server.should_exit = True
-        until(lambda: refuses(hasty.port))
+    def test_a_body_that_begins_to_come_now_is_waited_for_no_longer(self, patient: Door) -> None:
+        asking = connect(patient)
+        until(lambda: patient.house.silent)
+        self.leave(patient)
+        assert patient.app.state.arrivals._last
+        patient.app.state.arrivals._last = 0.0  # as if the time for the last of them were over
         asking.sendall(HALF_A_BODY)
         assert problem_in(what_comes(asking))["code"] == "shutting_down"
 
