@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import redis
 from faults.parts import FACT, NARRATIVE, OTHER_FACT, OTHER_NARRATIVE, VAGUE, Home, Model, say, state_of
+from langgraph.checkpoint.base.id import uuid6
 from relay import Proxy
 
 from checkpoint.layout import context_key
@@ -124,8 +125,8 @@ def grow(assistant: Assistant, turns: int) -> None:
     config: Any = config_for("t")
     found = assistant.saver.get_tuple(config)
     assert found
-    for number in range(turns * 5):
-        later = {**found.checkpoint, "id": f"{found.checkpoint['id'][:-5]}{number:05}"}
+    for _ in range(turns * 5):
+        later = {**found.checkpoint, "id": str(uuid6())}
         at = found.config
         channel = "turn_count"
         version = assistant.saver.get_next_version(later["channel_versions"][channel])  # type: ignore[arg-type]
