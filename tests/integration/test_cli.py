@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def run(home: Path) -> Iterator[Run]:
             env={**os.environ, "PYTHONPATH": str(ROOT), "BUSINESS_ASSISTANT_HOME": str(home), **env},
             capture_output=True,
             check=False,
-            timeout=60,
+            timeout=300,
         )
         return Done(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
@@ -191,7 +192,7 @@ def test_a_conversation_survives_kill_9_of_process_and_server(run: Run, home: Pa
     assert len(server_pids(home)) == 1
 
     holder.kill()
-    holder.communicate(timeout=10)
+    holder.communicate(timeout=300)
     for pid in server_pids(home):
         os.kill(pid, signal.SIGKILL)
     answered = run("ask", "-t", "k", "云帆建设", "--json")
@@ -202,7 +203,10 @@ def test_a_conversation_survives_kill_9_of_process_and_server(run: Run, home: Pa
 
 def test_the_server_ends_with_the_last_who_used_it(run: Run, home: Path) -> None:
     assert run("ask", "你好").returncode == 0
-    assert server_pids(home) == []
+    deadline = time.monotonic() + 120
+    while server_pids(home):  # it answers nobody any more, but may be about to go
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_own_documents_take_the_place_of_the_sample(run: Run, tmp_path: Path) -> None:
