@@ -36,6 +36,7 @@ RARE = 2
 # What the words of the other language find goes before what was found as it was asked, where it is so much
 # nearer to the question.
 NEARER = 0.2
+TELLING = 0.5  # the least that its words weigh together, in weights of the rarest
 NEAREST = 2.0  # one chunk holds all of it, and so does its document's title
 
 Text = tuple[frozenset[str], str]  # its terms, and the whole, folded
@@ -129,7 +130,7 @@ class LexicalIndex:
         sought = [self._sought(word) for word in asked]
         found = self._found(sought, self._score(folded, asked) * eligible, limit)
         as_called = [self._called(word) for word in asked]
-        if found.closeness + NEARER < NEAREST and any(word.is_known for word in as_called):
+        if found.closeness + NEARER < NEAREST and self._tell_enough(as_called):
             across = self._found(as_called, self._score_called(as_called) * eligible, limit)
             found = across if across.closeness > found.closeness + NEARER else found
         return self._first_document_first(found.hits)[:limit]
@@ -170,6 +171,11 @@ class LexicalIndex:
         known = [self._weight(other) for other in others if self._holding[other]]
         weight = min([own.weight, *known])
         return replace(own, weight=weight, same=others, is_known=bool(known)) if others else own
+
+    def _tell_enough(self, called: Sequence[Sought]) -> bool:
+        """Whether a word has a name that stands somewhere, and all say more than a word of all documents."""
+        told = sum(word.weight for word in called)
+        return any(word.is_known for word in called) and told >= TELLING * self._weight("")
 
     def coverage(self, sought: Sequence[Sought], positions: Sequence[int]) -> Coverage:
         """What these chunks together, with their titles, hold of what a question asks about.

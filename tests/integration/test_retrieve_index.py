@@ -264,3 +264,9 @@ def test_what_the_caller_may_not_see_is_not_found_in_the_other_language_either(s
 )
 def test_what_no_document_tells_is_not_found_by_other_words(store: KnowledgeStore, question: str) -> None:
     assert found(store, question) == []
+
+
+def test_a_word_of_all_documents_is_not_looked_for_by_its_other_name(store: KnowledgeStore) -> None:
+    texts = {f"d{number}": f"办法{number}\n\n住房按第{number}号表登记。" for number in range(8)}
+    store.replace(SourceSet("set", "", [stored(name, text) for name, text in texts.items()]))
+    assert found(store, "What about housing?") == []
