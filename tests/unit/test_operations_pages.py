@@ -1,6 +1,8 @@
 """The operations pages: tables made from the code, and nothing named that does not exist."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import typer
 from api.cli import app
 from api.metrics import METRICS
 from api.problems import PROBLEMS
-from graph.settings import settings_table
+from api.tokens import sign_in_of
+from graph.settings import load_settings, settings_table
 from scripts.operations_page import PAGES, published, tables
 
 ROOT = Path(__file__).parents[2]
@@ -80,3 +83,21 @@ def test_every_file_linked_exists(page: Path) -> None:
     linked = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text_of(page))
     assert linked
     assert [name for name in linked if not (page.parent / name).exists()] == []
+
+
+@pages
+async def test_the_token_to_try_with_is_believed(page: Path) -> None:
+    secret = "s" * 32
+    program = re.search(r"\.venv/bin/python -c '(.+)'", text_of(page))
+    assert program
+    made = subprocess.run(
+        [sys.executable, "-c", program[1]],
+        env={"JWT_SECRET": secret},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    sign_in = sign_in_of(load_settings({"JWT_SECRET": secret}))
+    assert sign_in
+    caller = await sign_in.caller_of(made.stdout.strip())
+    assert (caller.tenant, caller.user, caller.groups) == ("acme", "alice", {"hr"})
