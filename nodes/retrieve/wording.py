@@ -160,7 +160,9 @@ def pairs(word: str) -> list[str]:
 
 def parts_of(word: str) -> list[str]:
     """What may be held of a word that is not held whole: its character pairs, or the words of a phrase."""
-    return [part for part in word.split() if part not in _STOP_WORDS] if " " in word else pairs(word)
+    if " " not in word:
+        return pairs(word)
+    return [part for part in word.split() if _is_word(part) and part not in _STOP_WORDS]
 
 
 def same_as(word: str) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.retrieve.wording import Wording, pairs, same_as
+from nodes.retrieve.wording import Wording, pairs, parts_of, same_as
 
 wording = Wording()
 
@@ -22,6 +22,9 @@ def test_width_and_case_fold_together() -> None:
         ("年假有几天？", ["年假"]),
         ("要不要审批", ["审批"]),
         ("What are the fees for companies?", ["fee", "company"]),
+        ("What is the minimum wage now?", ["minimum wage"]),
+        ("Who pays for R&D?", ["pay", "r & d"]),
+        ("怎么注册公司？", ["注册", "公司"]),
         ("请问这个是什么？", []),
         ("?!", []),
     ],
@@ -41,3 +44,10 @@ def test_equivalents_go_both_ways_and_never_include_the_word() -> None:
 def test_pairs_are_for_chinese_words() -> None:
     assert pairs("广告牌") == ["广告", "告牌"]
     assert pairs("abc") == []
+
+
+def test_what_may_be_held_of_a_word_that_is_not_held_whole() -> None:
+    assert parts_of("最低工资") == ["最低", "低工", "工资"]
+    assert parts_of("r & d") == ["r", "d"]
+    assert parts_of("article of association") == ["article", "association"]
+    assert parts_of("wage") == []
