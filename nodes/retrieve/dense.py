@@ -35,6 +35,7 @@ NEAR = 3.5
 BESIDE_WORDS = 2
 # Of fewer chunks no deviation says anything.
 FEWEST = 8
+FLAT = 1e-6  # equal scores but for the rounding of their mean
 ENOUGH_OF_A_LANGUAGE = 10  # characters or words
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _WORD = re.compile(r"[A-Za-z]+")
@@ -51,7 +52,9 @@ class DenseIndex:
         self._vectors = vectors
         self._documents = np.array([record for record, _, _ in snapshot.chunks], dtype=np.int64)
         texts = [text for _, _, text in snapshot.chunks]
-        self._is_in = {language: np.array([is_in(text, language) for text in texts]) for language in usual}
+        self._is_in = {
+            language: np.array([is_in(text, language) for text in texts], dtype=bool) for language in usual
+        }
         scores = {language: _scores(vectors, questions.T) for language, questions in usual.items()}
         self._usual = {
             language: (found.mean(axis=1), np.maximum(found.std(axis=1), 1e-3))
@@ -85,7 +88,7 @@ class DenseIndex:
         own = self._is_in[language]
         for peers in (eligible & own, eligible & ~own):
             count = int(peers.sum())
-            if count >= FEWEST and (deviation := above[peers].std()) > 0:
+            if count >= FEWEST and (deviation := above[peers].std()) > FLAT:
                 standing = (above[peers] - above[peers].mean()) / deviation - math.sqrt(2 * math.log(count))
                 near[peers] = np.round(standing + above[peers] / spread[peers], 4)
         return near

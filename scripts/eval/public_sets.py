@@ -109,14 +109,14 @@ def pooled(tasks: list[Task]) -> dict[str, str]:
     return {key: text for task in tasks for key, text in task.passages if text}
 
 
-def read_cmrc(data: Path) -> tuple[dict[str, str], list[Asked]]:
-    """The first 500 passages by id, and their questions in order, of the one JSON file in the folder."""
+def read_cmrc(data: Path, most: int | None = None) -> tuple[dict[str, str], list[Asked]]:
+    """The first 500 passages (or `most`) by id, and their questions, of the folder's one JSON file."""
     (path,) = (data / "cmrc2018").glob("*.json")
     passages: dict[str, str] = {}
     questions: list[Asked] = []
     for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
-            if len(passages) == CMRC_PASSAGES:
+            if len(passages) == (most or CMRC_PASSAGES):
                 return passages, questions
             passages[paragraph["id"]] = paragraph["context"]
             questions += [

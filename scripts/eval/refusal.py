@@ -35,7 +35,7 @@ Answered = Callable[[str], End]
 def evaluate(options: Options) -> Report:
     if options.data is None:
         return Report("refusal", (), left_out=["everything (no --data)"])
-    tasks = read_mtrag_un(options.data)
+    tasks = read_mtrag_un(options.data)[: options.sample]
     with store_of(pooled(tasks)) as store:
         retriever = retriever_of(store, options, "mtrag-un")
         return evaluate_tasks(tasks, whole_turn(store, retriever), search_and_answer(retriever))

