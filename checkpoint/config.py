@@ -76,14 +76,14 @@ CONTEXT_SETTINGS = (
     (
         "REDIS_CONTEXT_TTL_SECONDS",
         f"`{DEFAULT_TTL_SECONDS}`",
-        "How long a conversation lives after its last write.",
+        f"How long a conversation lives after its last write. 1 to {LONGEST_TTL_SECONDS}.",
     ),
     ("CONTEXT_KEY_PREFIX", f"`{DEFAULT_PREFIX}`", "What the keys of the thread hashes begin with."),
     ("CONTEXT_AES_KEY", "unset", "16, 24 or 32 bytes (text, `hex:…` or `base64:…`): encrypts checkpoints."),
     (
         "KEEP_TURNS",
         "unset",
-        "Turns whose checkpoints are kept; unset keeps all until the conversation expires.",
+        "Turns whose checkpoints are kept, 1 or more; unset keeps all until the conversation expires.",
     ),
 )
 

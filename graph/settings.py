@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
@@ -17,6 +17,7 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 
 from checkpoint import ContextConfig, load_context_config
 from checkpoint.config import CONTEXT_SETTINGS
@@ -259,9 +260,27 @@ def settings_table() -> str:
     for field in Settings.model_fields.values():
         if field.title:
             default = "unset" if field.default in (None, ()) else f"`{field.default}`"
-            rows.append((field.title, default, field.description or ""))
+            rows.append((field.title, default, f"{field.description}{_range_of(field)}"))
     lines = [f"| `{name}` | {default} | {meaning} |" for name, default, meaning in rows]
     return "\n".join(["| setting | default | what it does |", "|---|---|---|", *lines])
+
+
+def _range_of(field: FieldInfo) -> str:
+    """What may be set, where it is a number or one of a few words."""
+    if get_origin(field.annotation) is Literal:
+        words = [f"`{word}`" for word in get_args(field.annotation)]
+        is_told = all(word in str(field.description) for word in words)
+        return "" if is_told else f" One of {', '.join(words)}."
+    bounds = {
+        name: value
+        for rule in field.metadata
+        for name in ("gt", "ge", "le")
+        if (value := getattr(rule, name, None)) is not None
+    }
+    if "le" not in bounds:
+        return ""
+    least = f"Above {bounds['gt']}, up to" if "gt" in bounds else f"{bounds['ge']} to"
+    return f" {least} {bounds['le']}."
 
 
 def _environment(dotenv: Path) -> dict[str, str]:

@@ -90,9 +90,9 @@ CONVERSATION_SETTINGS = (
         "Where conversations are kept: `postgresql://…` or `sqlite:////file`. "
         "Unset: SQLite in the data folder.",
     ),
-    ("DATABASE_POOL_SIZE", "`5`", "Connections to it that one process opens at most."),
-    *((setting, f"`{default}`", text) for setting, _, default, text in DAYS),
-    ("SUMMARY_VERSIONS", "`3`", "Versions of a conversation's summary that are kept."),
+    ("DATABASE_POOL_SIZE", "`5`", "Connections to it that one process opens at most. 1 to 1000."),
+    *((setting, f"`{default}`", f"{text} 0 to {LONGEST_DAYS}.") for setting, _, default, text in DAYS),
+    ("SUMMARY_VERSIONS", "`3`", "Versions of a conversation's summary that are kept. 1 to 1000."),
 )
 
 

