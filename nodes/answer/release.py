@@ -291,5 +291,11 @@ def is_other_language(sentence: str, language: Language) -> bool:
     if other > max(8, han + latin):
         return True
     if language == "zh":
-        return latin >= 40 and han * 10 < latin
+        return (latin >= 40 and han * 10 < latin) or (not han and _is_worded(sentence))
     return han >= 12 and han * 2 > latin
+
+
+def _is_worded(sentence: str) -> bool:
+    """Whether words of a Latin script make a sentence; names begin with capitals."""
+    words = re.findall(r"[A-Za-zÀ-ÿ]{2,}", sentence)
+    return len(words) >= 4 and sum(word.islower() for word in words) >= 3

@@ -284,6 +284,11 @@ def test_another_language_is_refused_but_quotes_keep_theirs() -> None:
     [
         ("补贴标准为1500元。", "zh", False),
         ("The subsidy for each person is 1500 yuan a year in total.", "zh", True),
+        ("The subsidy is 8000 yuan [C1].", "zh", True),
+        ("La subvention est de 8000 yuans [C1].", "zh", True),
+        ("npm run build", "zh", False),
+        ("Yunfan Technology Corporation of China", "zh", False),
+        ("年报：the subsidy is 8000 yuan", "zh", False),
         ("GDPR、ISO 9001、OpenAI API。", "zh", False),
         ("Yunfan Technology Corporation Limited (云帆科技股份有限公司) 的收入", "zh", False),
         ("补贴标准为每人一千五百元，每年发放一次。", "en", True),
