@@ -29,13 +29,18 @@ def test_each_line_has_english_on_its_left_and_chinese_on_its_right(line: str) -
         ("Subsidies", "补贴"),
         ("master's degree", "硕士"),
         ("注销", "deregister"),
+        ("moved", "搬迁"),
+        ("renting", "租金"),
+        ("applied", "申请"),
+        ("stopping", "停止"),
+        ("shutting down", "注销"),
     ],
 )
 def test_it_is_looked_up_both_ways_in_any_spelling(term: str, other: str) -> None:
     assert other in called(term)
 
 
-@pytest.mark.parametrize("term", ["quantum", "量子", "", "?", "最"])
+@pytest.mark.parametrize("term", ["quantum", "量子", "", "?", "最", "ing", "adding", "aied"])
 def test_what_is_not_in_the_table_is_called_nothing(term: str) -> None:
     assert list(called(term)) == []
 
@@ -46,6 +51,7 @@ def test_what_is_not_in_the_table_is_called_nothing(term: str) -> None:
         (["the", "", "minimum", "", "wage", "", "now"], ["the", "", "minimum wage", "", "now"]),
         (["r", "&", "d", "", "grant"], ["r & d", "", "grant"]),
         (["food", "", "business", "", "licence"], ["food business licence"]),
+        (["handing", "", "in", "", "forms"], ["handing in", "", "forms"]),
         (["minimum", ",", "wage"], ["minimum", ",", "wage"]),
         (["注册", "", "公司", "?"], ["注册", "", "公司", "?"]),
         (["company", "?"], ["company", "?"]),
