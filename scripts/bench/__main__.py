@@ -1,7 +1,18 @@
 import importlib
 import sys
 
-NAMES = ("growth", "retrieval", "saver", "conformance", "service", "crowds", "soak", "silent", "store")
+NAMES = (
+    "growth",
+    "retrieval",
+    "embedding",
+    "saver",
+    "conformance",
+    "service",
+    "crowds",
+    "soak",
+    "silent",
+    "store",
+)
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in NAMES:

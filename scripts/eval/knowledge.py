@@ -5,10 +5,15 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+from langchain_core.embeddings import Embeddings
 
 from graph.compose import IntentReader
 from nodes.retrieve.documents import Document, KnowledgeStore, Record, SourceSet
+from nodes.retrieve.embedders import Embedder, load_embedder
 from nodes.retrieve.exits import PermittedRetriever, open_retriever
 from nodes.retrieve.facts import Directory
 from nodes.retrieve.sample import ensure_sample
@@ -49,6 +54,18 @@ def empty_store() -> Iterator[KnowledgeStore]:
         yield store
 
 
+class Remembering(Embedder):
+    """Embeds a question once, however many ways it is searched for."""
+
+    def question(self, text: str) -> Any:
+        return _remembered(self.model, text)
+
+
+@cache
+def _remembered(model: Embeddings, text: str) -> Any:
+    return Embedder("", model).question(text)
+
+
 def retriever_of(store: KnowledgeStore, options: Options, name: str) -> PermittedRetriever:
     """The embedded search; by meaning too with `--embeddings`, once every passage has its vector.
 
@@ -57,10 +74,10 @@ def retriever_of(store: KnowledgeStore, options: Options, name: str) -> Permitte
     if options.embeddings is None:
         return open_retriever(store)
     from nodes.retrieve.dense import FusedRetriever
-    from nodes.retrieve.embedders import load_embedder
     from nodes.retrieve.vectors import cache_of, embed_all
 
-    embedder = load_embedder(options.embeddings)
+    loaded = load_embedder(options.embeddings)
+    embedder = Remembering(loaded.name, loaded.model)
     here = cache_of(store, embedder.name).path
     kept = options.vectors and options.vectors / f"{name}.db"
     if kept and kept.is_file():

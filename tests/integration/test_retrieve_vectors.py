@@ -198,6 +198,7 @@ def test_words_answer_while_vectors_are_made_and_nobody_waits(store: KnowledgeSt
     assert words
     assert asked(retriever) == asked(retriever) == words
     assert ASKED not in model.questions
+    assert [thread.name for thread in threading.enumerate()].count("embedding") == 1  # not one a question
     may_go_on.set()
     wait_for_vectors(retriever)
     asked(retriever)
@@ -285,6 +286,9 @@ def made():
 def wrong():
     return "no model"
 
+def failing():
+    raise ConnectionError("no one there")
+
 ready = Named(size=4)
 """
 
@@ -295,7 +299,14 @@ def test_another_model_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     try:
         assert load_embedder("my_models:made").name == "my_models:made small"
         assert load_embedder("my_models:ready").name == "my_models:ready small"
-        for spec in ("my_models:wrong", "my_models:missing", "my_models", "no_such_module:x", ":x"):
+        for spec in (
+            "my_models:wrong",
+            "my_models:failing",
+            "my_models:missing",
+            "my_models",
+            "none_such:x",
+            ":x",
+        ):
             with pytest.raises(KnowledgeError, match="EMBEDDINGS=module:factory"):
                 load_embedder(spec)
     finally:
