@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.reader import PHONE, Reader
+from browser.reader import PHONE, WAIT_MILLISECONDS, Reader
 from faults.parts import Home, Model
 
 ARGUMENTS = [
@@ -38,7 +38,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS, timeout=WAIT_MILLISECONDS)
         yield browser
         browser.close()
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-WAIT_MILLISECONDS = 30_000  # for a busy machine; nothing is asserted about speed
+WAIT_MILLISECONDS = 120_000  # for a busy machine; nothing is asserted about speed
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
@@ -53,6 +53,11 @@ class Reader:
 
     def button(self, name: str, within: Any = None) -> Any:
         return (within or self.page).get_by_role("button", name=name, exact=True)
+
+    def reconnect(self) -> None:
+        """By hand, unless the page has done so by itself meanwhile."""
+        button = self.button("立即重连", self.last)
+        button.evaluate_all("(found) => found.forEach((each) => each.click())")
 
     def menu(self, name: str) -> None:
         self.page.locator("#actions").click()

@@ -181,7 +181,7 @@ def test_a_lost_connection_is_taken_up_again(open_page: Open, line: Line, holdin
     reader.see("连接已断开，正在重连", reader.last)
     assert reader.last.locator(".body p").first.inner_text() == first
     line.mend()
-    reader.button("立即重连", reader.last).click()
+    reader.reconnect()
     holding.go.set()
     answer = reader.answered()
     assert answer.locator(".cite").count() > 0
@@ -200,7 +200,7 @@ def test_a_run_that_is_gone_is_looked_up(open_page: Open, line: Line, holding: M
     holding.go.set()
     reader.see("连接已断开，正在重连", reader.last)
     line.mend()
-    reader.button("立即重连", reader.last).click()
+    reader.reconnect()
     assert reader.answered().locator(".cite").count() > 0
     assert len(reader.said) == 2
 
@@ -215,7 +215,7 @@ def test_a_question_that_could_not_leave_is_sent_once_the_line_is_back(
     reader.send(OTHER_NARRATIVE)
     reader.see("连接已断开，正在重连", reader.last)
     line.mend()
-    reader.button("立即重连", reader.last).click()
+    reader.reconnect()
     assert reader.answered().locator(".cite").count() > 0
     assert len(model.prompts) == calls + 1
     reader.page.reload()
