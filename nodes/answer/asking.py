@@ -205,7 +205,9 @@ _ASPECTS: dict[str, Aspect] = {
             _pattern(r"时限|办理(?!条件|材料)|流程|程序|审核|认定|\btime\b|processing|decision"),
             _pattern(r"工作日|当场|作出决定|办结|decided|registered|decides|within"),
             _in_units("day", "workday", "minute"),
-            _pattern(rf"{_TERM_OF_VALIDITY}|{_PENALTY}|公示期|另行|申请(?:变更|续期|延续)"),
+            _pattern(
+                rf"{_TERM_OF_VALIDITY}|{_PENALTY}|公示期|另行|申请(?:变更|续期|延续)|\bfiles (?:an?|the)\b"
+            ),
         ),
         Aspect(
             "term",

@@ -35,7 +35,7 @@ SCORE_SHARE = 0.4
 RARE = 2
 # What the words of the other language find goes before what was found as it was asked, where it is so much
 # nearer to the question.
-NEARER = 0.2
+NEARER = 0.4
 TELLING = 0.3  # the least that its words weigh together, in weights of the rarest
 NEAREST = 2.0  # one chunk holds all of it, and so does its document's title
 
