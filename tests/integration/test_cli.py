@@ -110,6 +110,7 @@ def test_the_callers_mistake_is_one_line_and_code_2(
         ("REDIS_CONTEXT_TTL_SECONDS", "0"),
         ("BUSINESS_ASSISTANT_HOME", "/proc/nowhere"),
         ("RETRIEVER", "no.such:module"),
+        ("EMBEDDINGS", "no.such:module"),
         ("CONTEXT_AES_KEY", "short"),
     ],
 )

@@ -14,6 +14,8 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from structlog.testing import capture_logs
 
+from graph.compose import _check_embeddings, embed_knowledge
+from graph.settings import load_settings
 from nodes.contracts import Caller
 from nodes.retrieve.dense import FusedRetriever
 from nodes.retrieve.documents import Document, KnowledgeError, KnowledgeStore, Record, SourceSet
@@ -309,6 +311,23 @@ def test_another_model_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ):
             with pytest.raises(KnowledgeError, match="EMBEDDINGS=module:factory"):
                 load_embedder(spec)
+    finally:
+        sys.modules.pop("my_models", None)
+
+
+def test_the_command_line_makes_all_vectors_and_doctor_counts_them(
+    store: KnowledgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_models.py").write_text(FACTORIES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        settings = load_settings({"BUSINESS_ASSISTANT_HOME": str(tmp_path), "EMBEDDINGS": "my_models:made"})
+        assert "my_models:made small answers; 12 passages" in _check_embeddings(settings)
+        embed_knowledge(settings)
+        assert "; 0 passages" in _check_embeddings(settings)
+        embed_knowledge(
+            load_settings({"BUSINESS_ASSISTANT_HOME": "/proc/nowhere"})
+        )  # unset: nothing is opened
     finally:
         sys.modules.pop("my_models", None)
 
