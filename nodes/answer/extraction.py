@@ -50,17 +50,26 @@ def choose_quotes(question: str, passages: Sequence[Passage], language: Language
     """At most four sentences, or a list, that answer `question`; empty when none is about it.
 
     A question of several lines is answered line by line. Sentences in the question's language are preferred;
-    only where there are none, others are quoted.
+    others are quoted where there are none, or where a document found first comes nearer to what is asked.
     """
     units = units_of(passages)
     same = [unit for unit in units if unit.language == language]
-    # What was found first by its words in the other language is what the question is about.
-    is_across = not any(unit.document == units[0].document for unit in same) if units else False
+    is_first = any(unit.document == units[0].document for unit in same) if units else True
     chosen: list[Unit] = []
     for asked in asked_parts(question):
-        found = _answer_across(asked, units, language) if is_across else _answer(asked, same, units)
+        is_own = is_first or _closest(asked, same) >= _closest(_in_phrases(asked), _others(units, language))
+        found = _answer(asked, same, units) if is_own else _answer_across(asked, units, language)
         chosen += [unit for unit in found if unit not in chosen]
     return _quotes(chosen)
+
+
+def _others(units: Sequence[Unit], language: Language) -> list[Unit]:
+    return [unit for unit in units if unit.language != language]
+
+
+def _in_phrases(asked: Asked) -> Asked:
+    """With words together that have one name in the other language."""
+    return replace(asked, words=tuple(with_phrases(asked.words)))
 
 
 def _quotes(units: Sequence[Unit]) -> list[Quote]:
@@ -75,8 +84,7 @@ def _quotes(units: Sequence[Unit]) -> list[Quote]:
 
 def _answer_across(asked: Asked, units: Sequence[Unit], language: Language) -> list[Unit]:
     """From evidence in another language. Where words do not tell, retrieval's order does, and the kind."""
-    others = [unit for unit in units if unit.language != language]
-    if found := _answer(replace(asked, words=tuple(with_phrases(asked.words))), others, units):
+    if found := _answer(_in_phrases(asked), _others(units, language), units):
         return found
     first = [unit for unit in units if unit.document == units[0].document and not unit.opens]
     aspects = [step.aspect for step in asked.steps if step.aspect]
@@ -118,6 +126,11 @@ def _answer(asked: Asked, units: Sequence[Unit], all_units: Sequence[Unit]) -> l
         return []
     answer = best.in_order(chosen, _with_neighbours(chosen, all_units))
     return answer if best.is_about_subject(answer) else []
+
+
+def _closest(asked: Asked, units: Sequence[Unit]) -> float:
+    """How close the nearest of their documents comes to what is asked; below 0 where there is none."""
+    return max((document.closeness for document in _documents(asked, units)), default=-1.0)
 
 
 def _least(share: float, asked: Asked) -> float:

@@ -39,7 +39,7 @@ _STOP_WORDS = frozenset(
     does did done can could may might must shall should will would have has had i you he she it we they me
     him her us them my your his its our their this that these those there here what which who whom whose
     when where why how much many long often if then than so not no any some all each every more most other
-    please tell explain describe say know get take need per s t d ll re ve doe don doesn now currently
+    please tell explain describe say know get take need per s t ll re ve doe don doesn now currently
     today still also just happen happened before after while during want like go make us there yes
     """.split()  # noqa: SIM905 - a list of words reads better in lines than in quotes
 )
