@@ -142,7 +142,8 @@ class Settings(BaseModel):
         title="RUN_TIMEOUT_SECONDS",
         gt=0,
         le=86_400,
-        description="A request that runs longer is ended at its next step or sentence; it can be retried.",
+        description="A request that runs longer is ended at its next step, or while it waits for a model's "
+        "words; it can be retried.",
     )
     detach_seconds: float = Field(
         300,

@@ -5,13 +5,14 @@ extractive answer stands in, marked degraded. No unchecked character ever reache
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from nodes.answer.grounding import Grounding, SentenceBuffer
 from nodes.answer.labels import Numbering
+from nodes.answer.patience import Awaited
 from nodes.answer.prompts import evidence_text
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
 from nodes.answer.rendering import fixed_text
@@ -121,8 +122,12 @@ class _Course:
 
     def attempt(self, provider: Provider, prompt: Prompt) -> _Outcome:
         """Let out what `provider` writes until it ends, is stopped, or says something that must not leave."""
-        reply = _Reply(provider.stream(prompt), self.stopped)
-        language = None if getattr(provider, "only_quotes", False) else prompt.language
+        only_quotes = getattr(provider, "only_quotes", False)
+        pieces = (
+            provider.stream(prompt) if only_quotes else Awaited(lambda: provider.stream(prompt), self.stopped)
+        )
+        reply = _Reply(pieces, self.stopped)
+        language = None if only_quotes else prompt.language
         try:
             return self._let_out(reply, language)
         except ProviderError as error:
@@ -211,7 +216,7 @@ class _Closable(Protocol):
 class _Reply:
     """One reply as it comes in: its sentences, its raw text so far, its usage."""
 
-    def __init__(self, pieces: Iterator[Generated], stopped: Callable[[], bool]) -> None:
+    def __init__(self, pieces: Iterable[Generated], stopped: Callable[[], bool]) -> None:
         self._pieces = pieces
         self._stopped = stopped
         self.raw = ""
@@ -230,6 +235,8 @@ class _Reply:
                 yield sentence
             if self._is_stopped():
                 return
+        if self._is_stopped():  # while it was waited for
+            return
         for sentence in buffer.flush():
             if self._is_stopped():
                 return

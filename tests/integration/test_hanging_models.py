@@ -1,24 +1,66 @@
-"""A model that never answers keeps neither a service nor a command line from ending."""
+"""A model that never answers is given up when its turn is; nothing that hangs keeps a process from ending."""
 
+import http.client
 import os
 import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from processes import NARRATIVE, WAIT_SECONDS, environment, send, servers_in, serving
+from processes import NARRATIVE, WAIT_SECONDS, Service, environment, read_event, send, servers_in, serving
 
 MODEL = {"MODEL": "hanging_model:make"}
+RETRIEVER = {"RETRIEVER": "hanging_retriever:make"}
+FACT = "云帆科技2023年的营业收入是多少？"
+
+
+def asked(service: Service, node: str) -> http.client.HTTPResponse:
+    """The stream of a question whose turn has got as far as this step."""
+    reply = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": NARRATIVE})
+    while f'"node":"{node}"'.encode() not in reply.readline():
+        pass
+    return reply
+
+
+def done(reply: http.client.HTTPResponse) -> dict[str, Any]:
+    while True:
+        _, name, data = read_event(reply)
+        if name == "done":
+            return data
+
+
+def test_a_stop_reaches_a_model_that_says_nothing(home: Path) -> None:
+    with serving(home, **MODEL) as service:
+        reply = asked(service, "answer")
+        service.call("POST", "/api/chat/stop", {"thread_id": "t"})
+        ended = done(reply)
+        assert ended["status"] == "stopped"
+        assert ended["answer"]["partial"]
+        again = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": FACT})
+        assert "323,706.91" in done(again)["text"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"RUN_TIMEOUT_SECONDS": "0.5"}, {"DRAIN_SECONDS": "0.2"}], ids=["time-out", "shutdown"]
+)
+def test_a_turn_ended_from_outside_can_be_retried(home: Path, given: dict[str, str]) -> None:
+    with serving(home, **MODEL, **given) as service:
+        reply = asked(service, "answer")
+        if "DRAIN_SECONDS" in given:
+            assert service.end() == 0
+        assert done(reply)["answer"] is None
+    with serving(home) as service:
+        again = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": "/retry"})
+        assert "8000元" in done(again)["text"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("--workers", "2")], ids=["alone", "two workers"])
-def test_a_service_ends_whatever_a_model_does(home: Path, arguments: tuple[str, ...]) -> None:
-    with serving(home, *arguments, **MODEL, DRAIN_SECONDS="0.2") as service:
-        reply = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": NARRATIVE})
-        while b'"node":"answer"' not in reply.readline():
-            pass
+def test_a_service_ends_whatever_hangs(home: Path, arguments: tuple[str, ...]) -> None:
+    with serving(home, *arguments, **RETRIEVER, DRAIN_SECONDS="0.2") as service:
+        reply = asked(service, "retrieve")
         assert service.end() == 0
         assert b'"code":"shutting_down"' in reply.read()
 
@@ -26,7 +68,7 @@ def test_a_service_ends_whatever_a_model_does(home: Path, arguments: tuple[str, 
 def test_the_second_ctrl_c_leaves(home: Path) -> None:
     asking = subprocess.Popen(
         [sys.executable, "-P", "-m", "api", "ask", NARRATIVE],
-        env={**os.environ, **environment(home), **MODEL},
+        env={**os.environ, **environment(home), **RETRIEVER},
         stderr=subprocess.PIPE,
         text=True,
     )
