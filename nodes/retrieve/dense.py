@@ -25,7 +25,7 @@ from nodes.reading.language import detect_language
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeError, KnowledgeStore, Snapshot, current_keys
 from nodes.retrieve.embedders import Embedder
-from nodes.retrieve.index import CANDIDATES, Hit, LexicalIndex, LexicalRetriever, _as_langchain
+from nodes.retrieve.index import CANDIDATES, Hit, LexicalIndex, LexicalRetriever, as_langchain
 from nodes.retrieve.vectors import embed_all, read_vectors
 
 log = structlog.get_logger(__name__)
@@ -160,7 +160,7 @@ class FusedRetriever(BaseRetriever):
             vector, language = self.embedder.question(query), detect_language(query)
             meant = dense.search(vector, language, caller=caller, on_date=on_date)
             hits = join(hits, meant, index.snapshot)[: self.limit]
-        return [_as_langchain(index.snapshot, hit) for hit in hits]
+        return [as_langchain(index.snapshot, hit) for hit in hits]
 
     def dense_index(self, index: LexicalIndex) -> DenseIndex | None:
         """The vectors of this index's passages; None while some are still being made."""

@@ -262,7 +262,7 @@ class LexicalRetriever(BaseRetriever):
     ) -> list[Document]:
         index = self.current_index()
         hits = index.search(query, caller=caller or Caller("", ""), on_date=on_date, limit=self.limit)
-        return [_as_langchain(index.snapshot, hit) for hit in hits]
+        return [as_langchain(index.snapshot, hit) for hit in hits]
 
     def current_index(self) -> LexicalIndex:
         """The index of the knowledge as stored now; built by one thread while others wait for it."""
@@ -278,7 +278,8 @@ class LexicalRetriever(BaseRetriever):
             return index
 
 
-def _as_langchain(snapshot: Snapshot, hit: Hit) -> Document:
+def as_langchain(snapshot: Snapshot, hit: Hit) -> Document:
+    """The chunk with its place in its document, which the exits look up again."""
     place, chunk, text = snapshot.chunks[hit.position]
     record = snapshot.records[place]
     metadata = {
