@@ -94,7 +94,7 @@ def steps_of(services: Services) -> list[Step]:
         Step("gate", gate, GateReads, GateWrites, frozenset({"caller"})),
         Step("intent", make_intent(read_intent=services.read_intent), IntentReads, IntentWrites),
         Step("clarify", clarify, ClarifyReads, ClarifyWrites, frozenset({"caller"})),
-        Step("suggest", suggest, SuggestReads, SuggestWrites, frozenset({"caller"})),
+        Step("suggest", suggest, SuggestReads, SuggestWrites, frozenset({"caller", "stopped"})),
         Step("adopt", adopt, AdoptReads, AdoptWrites),
         Step(
             "retrieve",

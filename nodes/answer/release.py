@@ -12,11 +12,11 @@ from typing import Protocol, cast
 
 from nodes.answer.grounding import Grounding, SentenceBuffer
 from nodes.answer.labels import Numbering
-from nodes.answer.patience import Awaited
 from nodes.answer.prompts import evidence_text
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
 from nodes.answer.rendering import fixed_text
 from nodes.contracts import Emit, Generated, Language, Message, Prompt, Provider, ProviderError, Usage
+from nodes.patience import Awaited
 
 # Why a text may not leave, or None. The same shape as the safety screen of questions.
 OutputScreen = Callable[[str], str | None]

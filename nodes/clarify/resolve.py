@@ -6,10 +6,12 @@ What it returns is offered to the user, or in `FOLLOW_UP=auto` used at once; it 
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Literal, TypedDict
 
 from nodes.contracts import Language, Message, Prompt, Provider, ProviderError
+from nodes.patience import Awaited
 
 MAX_QUESTION_CHARACTERS = 300
 MAX_OUTPUT_TOKENS = 512
@@ -41,16 +43,26 @@ class Resolution(TypedDict):
     standalone_questions: list[str]
 
 
-def resolve(text: str, *, history: History, language: Language, provider: Provider) -> Resolution:
-    """The model's readings, those that add figures of their own left out. Raises ProviderError."""
+def resolve(
+    text: str,
+    *,
+    history: History,
+    language: Language,
+    provider: Provider,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Resolution:
+    """The model's readings, those that add figures of their own left out. Raises ProviderError.
+
+    Once `stopped` the model is waited for no longer, and what it has said so far is all there is.
+    """
     messages = [
         Message("system", RULES[language]),
         *(Message(role, content) for role, content in history),
         Message("user", text),
     ]
     prompt = Prompt(text, language, (), messages, MAX_OUTPUT_TOKENS)
-    reply = "".join(piece.text for piece in provider.stream(prompt))
-    said = read_reply(reply)
+    with closing(Awaited(lambda: provider.stream(prompt), stopped)) as pieces:
+        said = read_reply("".join(piece.text for piece in pieces))
     known = "\n".join([text, *(content for _, content in history)])
     questions = [question for question in said["standalone_questions"] if adds_no_figure(question, known)]
     return {**said, "standalone_questions": questions}

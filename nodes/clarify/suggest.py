@@ -23,6 +23,7 @@ from nodes.contracts import (
     ProviderError,
     ReadIntent,
     SourceGuard,
+    Stopped,
     Suggestions,
     Turn,
 )
@@ -57,7 +58,7 @@ def make_suggest(
     By rule they are the last turns' own questions, with what the new text says put in their place.
     """
 
-    def suggest(state: SuggestReads, *, caller: Caller) -> SuggestWrites:
+    def suggest(state: SuggestReads, *, caller: Caller, stopped: Stopped = lambda: None) -> SuggestWrites:
         turn, intent = state["turn"], state["intent"]
         window = restore(
             state.get("history"),
@@ -65,7 +66,9 @@ def make_suggest(
             may_see=lambda sources: may_see(caller, sources),
             language=intent["language"],
         )
-        questions, degraded = by_model(turn["original_question"], window, intent["language"], resolver)
+        questions, degraded = by_model(
+            turn["original_question"], window, intent["language"], resolver, lambda: stopped() is not None
+        )
         if not questions:
             names = Names(directory, intent["language"])
             questions = by_rule(turn, intent, window, read_intent, names)
@@ -75,13 +78,17 @@ def make_suggest(
 
 
 def by_model(
-    text: str, window: Window, language: Language, resolver: Provider | None
+    text: str,
+    window: Window,
+    language: Language,
+    resolver: Provider | None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[list[str], bool]:
     """The model's questions, and whether it failed. None, or one that sees nothing, has not failed."""
     if resolver is None or not window.past_turns:
         return [], False
     try:
-        found = resolve(text, history=window.messages, language=language, provider=resolver)
+        found = resolve(text, history=window.messages, language=language, provider=resolver, stopped=stopped)
     except ProviderError:
         return [], True
     return list(dict.fromkeys(found["standalone_questions"]))[:MAX_SUGGESTIONS], False

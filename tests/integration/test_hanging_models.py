@@ -17,9 +17,9 @@ RETRIEVER = {"RETRIEVER": "hanging_retriever:make"}
 FACT = "云帆科技2023年的营业收入是多少？"
 
 
-def asked(service: Service, node: str) -> http.client.HTTPResponse:
+def asked(service: Service, node: str, message: str = NARRATIVE) -> http.client.HTTPResponse:
     """The stream of a question whose turn has got as far as this step."""
-    reply = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": NARRATIVE})
+    reply = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": message})
     while f'"node":"{node}"'.encode() not in reply.readline():
         pass
     return reply
@@ -39,6 +39,18 @@ def test_a_stop_reaches_a_model_that_says_nothing(home: Path) -> None:
         ended = done(reply)
         assert ended["status"] == "stopped"
         assert ended["answer"]["partial"]
+        again = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": FACT})
+        assert "323,706.91" in done(again)["text"]
+
+
+def test_a_stop_reaches_a_model_that_words_suggestions(home: Path) -> None:
+    """It is asked back by rule then, as without a model."""
+    with serving(home, **MODEL) as service:
+        first = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": FACT})
+        assert "323,706.91" in done(first)["text"]
+        reply = asked(service, "suggest", "那净利润呢？")
+        service.call("POST", "/api/chat/stop", {"thread_id": "t"})
+        assert done(reply)["status"] in ("needs_input", "stopped")
         again = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": FACT})
         assert "323,706.91" in done(again)["text"]
 

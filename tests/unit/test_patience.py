@@ -6,8 +6,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from nodes.answer.patience import Awaited
 from nodes.contracts import Generated
+from nodes.patience import Awaited
 
 WAIT_SECONDS = 60.0
 whose: ContextVar[str] = ContextVar("whose")
