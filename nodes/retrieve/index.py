@@ -27,6 +27,7 @@ CANDIDATES = 50
 # A document counts as found when its passages hold more than this share of what is asked, or, as a long
 # question tells much beside its point, a smaller share that weighs as much as this many of the rarest words.
 ENOUGH_SHARE = 0.5
+ENOUGH_ACROSS = 0.6  # of what is asked in the words of the other language, of which each may mean more
 LONG_SHARE = 0.25
 LONG_WORDS = 2.5
 # Beside a much better passage a weak one is noise: the least share of the best score.
@@ -44,11 +45,15 @@ Text = tuple[frozenset[str], str]  # its terms, and the whole, folded
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of what a question asks about is held, in weights; `rarest` is the largest weight."""
+    """How much of what a question asks about is held, in weights; `rarest` is the largest weight.
+
+    `enough` is the share that must be passed.
+    """
 
     held: float
     asked: float
     rarest: float
+    enough: float = ENOUGH_SHARE
 
     @property
     def share(self) -> float:
@@ -56,7 +61,7 @@ class Coverage:
 
     @property
     def is_enough(self) -> bool:
-        return self.share > ENOUGH_SHARE or (
+        return self.share > self.enough or (
             self.share >= LONG_SHARE and self.held >= LONG_WORDS * self.rarest
         )
 
@@ -188,7 +193,8 @@ class LexicalIndex:
 
     def _coverage_by(self, sought: Sequence[Sought], texts: Sequence[Text]) -> Coverage:
         held = sum(word.weight * max(_share_held(word, text) for text in texts) for word in sought)
-        return Coverage(held, sum(word.weight for word in sought), self._weight(""))
+        enough = ENOUGH_ACROSS if any(word.is_known for word in sought) else ENOUGH_SHARE
+        return Coverage(held, sum(word.weight for word in sought), self._weight(""), enough)
 
     def _score(self, folded: str, asked: Sequence[str]) -> Any:
         """BM25 of the question in every chunk; a rare word counts by its best equivalent too."""

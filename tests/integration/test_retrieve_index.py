@@ -270,3 +270,13 @@ def test_a_word_of_all_documents_is_not_looked_for_by_its_other_name(store: Know
     texts = {f"d{number}": f"办法{number}\n\n住房按第{number}号表登记。" for number in range(8)}
     store.replace(SourceSet("set", "", [stored(name, text) for name, text in texts.items()]))
     assert found(store, "What about housing?") == []
+
+
+def test_a_word_that_nobody_knows_counts_more_against_a_document_of_the_other_language(
+    store: KnowledgeStore,
+) -> None:
+    texts = {f"d{number}": f"第{number}号补贴办法\n\n给予补贴{number}元。" for number in range(5)}
+    texts["move"] = "搬迁补贴办法\n\n企业搬迁的，给予补贴。"
+    store.replace(SourceSet("set", "", [stored(name, text) for name, text in texts.items()]))
+    assert found(store, "What is the subsidy for moving?")[:1] == ["move"]
+    assert found(store, "What is the subsidy for moving to Mars?") == []

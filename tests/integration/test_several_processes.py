@@ -195,8 +195,11 @@ def begin(service: Service, thread_id: str, worker: psutil.Process | None = None
     """A turn up to its first sentence."""
     body = {"thread_id": thread_id, "message": NARRATIVE}
     stream = send(service.connect(worker), "POST", "/api/chat", body)
-    while read_event(stream)[1] != "token":
-        pass
+    assert stream.status == 200, stream.read()
+    name = ""
+    while name != "token":
+        _, name, data = read_event(stream)
+        assert name not in ("done", "error"), data
     return stream
 
 
