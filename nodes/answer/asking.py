@@ -8,6 +8,7 @@ for several that belong together.
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import rjieba
 
@@ -611,7 +612,7 @@ _SAME = tuple(
 
 
 def share_held(word: str, text: str, tokens: frozenset[str]) -> float:
-    """How much of `word` a folded text holds: 1 all, less for another form, and 0 for nothing.
+    """How much of `word` a folded text holds: 1 all, less for another form or name, and 0 for nothing.
 
     `tokens` are the text's words. A longer Chinese word counts by the pairs of characters that are held,
     one of two characters as short for a longer one: 年报 for 年度报告.
@@ -620,7 +621,7 @@ def share_held(word: str, text: str, tokens: frozenset[str]) -> float:
         return 1.0
     if any(_is_held(other, text, tokens) for group in _SAME if word in group for other in group):
         return 0.9
-    if any(_stands_in(other, text, tokens) for other in called(word)):
+    if _is_called(word, text, tokens):
         return 0.85
     if len(word) == 2 and HAN.search(word):
         return 0.8 if re.search(f"{word[0]}.{word[1]}", text) else 0.0
@@ -634,8 +635,18 @@ def _is_held(word: str, text: str, tokens: frozenset[str]) -> bool:
     return word in text if HAN.search(word) else word in tokens
 
 
-def _stands_in(term: str, text: str, tokens: frozenset[str]) -> bool:
-    return all(_is_held(word, text, tokens) for word in term.split())
+def _is_called(word: str, text: str, tokens: frozenset[str]) -> bool:
+    """Whether a name that the word has in the other language stands there."""
+    english, chinese = _names_of(word)
+    return any(name <= tokens for name in english) or any(name in text for name in chinese)
+
+
+@lru_cache(maxsize=2048)  # a question's few words are looked for in every sentence
+def _names_of(word: str) -> tuple[list[frozenset[str]], list[str]]:
+    """English ones by their words, and Chinese ones."""
+    names = called(word)
+    english = [frozenset(name.split()) for name in names if name.isascii()]
+    return english, [name for name in names if not name.isascii()]
 
 
 def _is_form(word: str, token: str) -> bool:
