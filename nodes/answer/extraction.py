@@ -55,16 +55,14 @@ def choose_quotes(question: str, passages: Sequence[Passage], language: Language
     units = units_of(passages)
     same = [unit for unit in units if unit.language == language]
     is_first = any(unit.document == units[0].document for unit in same) if units else True
+    others = [] if is_first else [unit for unit in units if unit.language != language]
     chosen: list[Unit] = []
     for asked in asked_parts(question):
-        is_own = is_first or _closest(asked, same) >= _closest(_in_phrases(asked), _others(units, language))
-        found = _answer(asked, same, units) if is_own else _answer_across(asked, units, language)
+        own, across = _documents(asked, same), _documents(_in_phrases(asked), others)
+        is_own = _closest(own) >= _closest(across)
+        found = _answer(own, units) if is_own else _answer_across(asked, across, units)
         chosen += [unit for unit in found if unit not in chosen]
     return _quotes(chosen)
-
-
-def _others(units: Sequence[Unit], language: Language) -> list[Unit]:
-    return [unit for unit in units if unit.language != language]
 
 
 def _in_phrases(asked: Asked) -> Asked:
@@ -82,9 +80,9 @@ def _quotes(units: Sequence[Unit]) -> list[Quote]:
     return quotes
 
 
-def _answer_across(asked: Asked, units: Sequence[Unit], language: Language) -> list[Unit]:
+def _answer_across(asked: Asked, documents: Sequence["_Document"], units: Sequence[Unit]) -> list[Unit]:
     """From evidence in another language. Where words do not tell, retrieval's order does, and the kind."""
-    if found := _answer(_in_phrases(asked), _others(units, language), units):
+    if found := _answer(documents, units):
         return found
     first = [unit for unit in units if unit.document == units[0].document and not unit.opens]
     aspects = [step.aspect for step in asked.steps if step.aspect]
@@ -111,15 +109,13 @@ MIN_FIT, MIN_FIT_BESIDE = 0.35, 0.6
 _BODY_COUNTS, _PLACE_COSTS = 0.8, 0.03
 
 
-def _answer(asked: Asked, units: Sequence[Unit], all_units: Sequence[Unit]) -> list[Unit]:
-    documents = _documents(asked, units)
-    if max((document.covered for document in documents), default=0.0) < _least(MIN_COVERED, asked):
+def _answer(documents: Sequence["_Document"], all_units: Sequence[Unit]) -> list[Unit]:
+    is_about = any(document.covered >= _least(MIN_COVERED, document.asked) for document in documents)
+    naming = [document for document in documents if is_about and document.names_it]
+    if not naming:
         return []
-    documents = [document for document in documents if document.names_it]
-    if not documents:
-        return []
-    closest = max(document.closeness for document in documents)
-    near = [document for document in documents if document.closeness >= NEARLY_AS_CLOSE * closest]
+    least = NEARLY_AS_CLOSE * _closest(naming)
+    near = [document for document in naming if document.closeness >= least]
     best = max(near, key=lambda document: document.promise)
     chosen = best.answer()
     if not chosen:
@@ -128,9 +124,9 @@ def _answer(asked: Asked, units: Sequence[Unit], all_units: Sequence[Unit]) -> l
     return answer if best.is_about_subject(answer) else []
 
 
-def _closest(asked: Asked, units: Sequence[Unit]) -> float:
-    """How close the nearest of their documents comes to what is asked; below 0 where there is none."""
-    return max((document.closeness for document in _documents(asked, units)), default=-1.0)
+def _closest(documents: Sequence["_Document"]) -> float:
+    """How close the nearest comes to what is asked; below 0 where there is none."""
+    return max((document.closeness for document in documents), default=-1.0)
 
 
 def _least(share: float, asked: Asked) -> float:

@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 import structlog
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from pydantic import PrivateAttr
 
 from nodes.contracts import Caller, Language
@@ -25,7 +22,7 @@ from nodes.reading.language import detect_language
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeError, KnowledgeStore, Snapshot, current_keys
 from nodes.retrieve.embedders import Embedder
-from nodes.retrieve.index import CANDIDATES, Hit, LexicalIndex, LexicalRetriever, as_langchain
+from nodes.retrieve.index import Hit, LexicalIndex, LexicalRetriever
 from nodes.retrieve.vectors import embed_all, read_vectors
 
 log = structlog.get_logger(__name__)
@@ -125,42 +122,29 @@ def join(words: Sequence[Hit], meant: Sequence[Hit], snapshot: Snapshot) -> list
     return [*words[:first], *new[:BESIDE_WORDS], *words[first:]]
 
 
-class FusedRetriever(BaseRetriever):
+class FusedRetriever(LexicalRetriever):
     """The embedded search by words and by meaning. Follows every change of the knowledge.
 
     Where vectors are missing one thread makes them, and questions are answered by words alone until they are
     all there: nobody waits. Invoked as `LexicalRetriever`; the model is given the question alone.
     """
 
-    store: Any
     embedder: Any
-    limit: int = CANDIDATES
-    _words: LexicalRetriever = PrivateAttr()
     _dense: DenseIndex | None = PrivateAttr(default=None)
     _embedding: threading.Thread | None = PrivateAttr(default=None)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
 
     def __init__(self, store: KnowledgeStore, embedder: Embedder, **fields: Any) -> None:
-        super().__init__(**{"store": store, "embedder": embedder, **fields})
-        self._words = LexicalRetriever(store, limit=self.limit)
+        super().__init__(store, embedder=embedder, **fields)
 
-    def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002 - LangChain passes it by name
-        caller: Caller | None = None,
-        on_date: str | None = None,
-    ) -> list[Document]:
-        index = self._words.current_index()
-        caller = caller or Caller("", "")
-        hits: Sequence[Hit] = index.search(query, caller=caller, on_date=on_date, limit=self.limit)
+    def hits(self, index: LexicalIndex, query: str, caller: Caller, on_date: str | None) -> Sequence[Hit]:
+        found = super().hits(index, query, caller, on_date)
         dense = self.dense_index(index)
-        if dense is not None and dense.eligible(caller, on_date).any():
-            vector, language = self.embedder.question(query), detect_language(query)
-            meant = dense.search(vector, language, caller=caller, on_date=on_date)
-            hits = join(hits, meant, index.snapshot)[: self.limit]
-        return [as_langchain(index.snapshot, hit) for hit in hits]
+        if dense is None or not dense.eligible(caller, on_date).any():
+            return found
+        vector, language = self.embedder.question(query), detect_language(query)
+        meant = dense.search(vector, language, caller=caller, on_date=on_date)
+        return join(found, meant, index.snapshot)[: self.limit]
 
     def dense_index(self, index: LexicalIndex) -> DenseIndex | None:
         """The vectors of this index's passages; None while some are still being made."""

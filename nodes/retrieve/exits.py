@@ -5,7 +5,6 @@ permissions itself and believes nothing that a retriever, or the other exit, say
 """
 
 import hashlib
-import importlib
 import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from langsmith import tracing_context
 from nodes.contracts import Caller, Evidence, Filters, Passage
 from nodes.retrieve.access import may_see
 from nodes.retrieve.documents import KnowledgeError, KnowledgeStore, Record, current_keys
+from nodes.retrieve.factories import made_by
 from nodes.retrieve.index import LexicalRetriever
 
 PASSAGES = 6
@@ -130,15 +130,8 @@ def load_retriever(
     """
     if not spec:
         return _embedded(store, embeddings)
-    module_name, _, factory_name = spec.partition(":")
     remedy = "Write RETRIEVER=module:factory, with a factory that returns a LangChain BaseRetriever."
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-        retriever = _call(factory, store) if callable(factory) else factory
-    except (ImportError, AttributeError, ValueError) as error:
-        raise KnowledgeError(f"RETRIEVER={spec} cannot be loaded ({error}). {remedy}") from error
-    except Exception as error:  # whatever that module does, it is one line here
-        raise KnowledgeError(f"RETRIEVER={spec} failed ({type(error).__name__}). {remedy}") from error
+    retriever = made_by("RETRIEVER", spec, remedy, lambda factory: _call(factory, store))
     if not isinstance(retriever, BaseRetriever):
         raise KnowledgeError(f"RETRIEVER={spec} gave a {type(retriever).__name__}. {remedy}")
     return retriever

@@ -91,7 +91,10 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """What answers to a question, best first, and how near it comes to what is asked; 0 for nothing."""
+    """What answers to a question, best first, and how near it comes to what is asked; 0 for nothing.
+
+    `closeness` is at most NEAREST: what the best chunk holds of it, and what the title of the first one does.
+    """
 
     hits: Sequence[Hit]
     closeness: float
@@ -151,18 +154,24 @@ class LexicalIndex:
         order = np.lexsort((np.arange(len(rounded)), -rounded))[: max(limit, CANDIDATES)]
         least = SCORE_SHARE * float(rounded[order[0]])
         hits = [Hit(int(at), float(rounded[at])) for at in order if 0 < rounded[at] >= least]
-        of_document: dict[int, list[int]] = {}
-        for hit in hits:
-            of_document.setdefault(self.snapshot.chunks[hit.position][0], []).append(hit.position)
-        found = {record for record, places in of_document.items() if self.coverage(sought, places).is_enough}
+        shares = {hit.position: _shares(sought, self._text_at(hit.position)) for hit in hits}
+        of_document: dict[int, list[Sequence[float]]] = {}
+        for position, held in shares.items():
+            of_document.setdefault(self.snapshot.chunks[position][0], []).append(held)
+        found = {record for record, held in of_document.items() if self.coverage(sought, held).is_enough}
         kept = [hit for hit in hits if self.snapshot.chunks[hit.position][0] in found]
-        return Found(kept, self._closeness(sought, kept) if kept else 0.0)
+        if not kept:
+            return Found([], 0.0)
+        best = max(self.coverage(sought, [shares[hit.position]]).share for hit in kept)
+        return Found(kept, best + self._share_in_title(sought, kept[0]))
 
-    def _closeness(self, sought: Sequence[Sought], hits: Sequence[Hit]) -> float:
-        """How near they come to what is asked, up to NEAREST: the best chunk, and the title of the first."""
-        best = max(self.coverage(sought, [hit.position]).share for hit in hits)
-        title = self._wording.fold(self.snapshot.records[self.snapshot.chunks[hits[0].position][0]].title)
-        return best + self._coverage_by(sought, [(frozenset(self._wording.terms(title)), title)]).share
+    def _text_at(self, position: int) -> Text:
+        return self._terms[position], self._bodies[position]
+
+    def _share_in_title(self, sought: Sequence[Sought], hit: Hit) -> float:
+        title = self._wording.fold(self.snapshot.records[self.snapshot.chunks[hit.position][0]].title)
+        held = _shares(sought, (frozenset(self._wording.terms(title)), title))
+        return self.coverage(sought, [held]).share
 
     def _sought(self, word: str) -> Sought:
         parts = {part: self._weight(part) for part in parts_of(word)}
@@ -182,17 +191,14 @@ class LexicalIndex:
         told = sum(word.weight for word in called)
         return any(word.is_known for word in called) and told >= TELLING * self._weight("")
 
-    def coverage(self, sought: Sequence[Sought], positions: Sequence[int]) -> Coverage:
-        """What these chunks together, with their titles, hold of what a question asks about.
+    def coverage(self, sought: Sequence[Sought], shares: Sequence[Sequence[float]]) -> Coverage:
+        """What texts together hold of what a question asks about, by what each holds of each word.
 
         Each content word weighs as much as it is rare in the whole index; one that stands nowhere weighs as
-        one that stands once. It is held when it, or another word for the same, stands in a chunk; a longer
-        Chinese word that is not held counts by its character pairs, again by their rarity.
+        one that stands once.
         """
-        return self._coverage_by(sought, [(self._terms[at], self._bodies[at]) for at in positions])
-
-    def _coverage_by(self, sought: Sequence[Sought], texts: Sequence[Text]) -> Coverage:
-        held = sum(word.weight * max(_share_held(word, text) for text in texts) for word in sought)
+        best = [max(of_word) for of_word in zip(*shares, strict=True)]
+        held = sum(word.weight * share for word, share in zip(sought, best, strict=True))
         enough = ENOUGH_ACROSS if any(word.is_known for word in sought) else ENOUGH_SHARE
         return Coverage(held, sum(word.weight for word in sought), self._weight(""), enough)
 
@@ -228,7 +234,16 @@ class LexicalIndex:
         return np.array([seen[record] for record, _, _ in self.snapshot.chunks], dtype=np.float64)
 
 
+def _shares(sought: Sequence[Sought], text: Text) -> Sequence[float]:
+    """How much of each word a text holds."""
+    return [_share_held(word, text) for word in sought]
+
+
 def _share_held(word: Sought, text: Text) -> float:
+    """All, where it, or another word for the same, stands there.
+
+    A longer Chinese word that does not counts by its character pairs, by their rarity.
+    """
     if any(_holds(text, other) for other in word.same):
         return 1.0
     held = sum(weight for part, weight in word.parts.items() if part in text[0])
@@ -267,8 +282,11 @@ class LexicalRetriever(BaseRetriever):
         on_date: str | None = None,
     ) -> list[Document]:
         index = self.current_index()
-        hits = index.search(query, caller=caller or Caller("", ""), on_date=on_date, limit=self.limit)
-        return [as_langchain(index.snapshot, hit) for hit in hits]
+        hits = self.hits(index, query, caller or Caller("", ""), on_date)
+        return [_as_langchain(index.snapshot, hit) for hit in hits]
+
+    def hits(self, index: LexicalIndex, query: str, caller: Caller, on_date: str | None) -> Sequence[Hit]:
+        return index.search(query, caller=caller, on_date=on_date, limit=self.limit)
 
     def current_index(self) -> LexicalIndex:
         """The index of the knowledge as stored now; built by one thread while others wait for it."""
@@ -284,7 +302,7 @@ class LexicalRetriever(BaseRetriever):
             return index
 
 
-def as_langchain(snapshot: Snapshot, hit: Hit) -> Document:
+def _as_langchain(snapshot: Snapshot, hit: Hit) -> Document:
     """The chunk with its place in its document, which the exits look up again."""
     place, chunk, text = snapshot.chunks[hit.position]
     record = snapshot.records[place]

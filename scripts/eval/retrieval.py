@@ -151,7 +151,7 @@ def by_reciprocal_rank(fused: Any) -> Ranked:
 
 def _nearness(fused: Any, question: str) -> tuple[Any, Any, Any]:
     candidates = fused._candidates
-    index = candidates._words.current_index()
+    index = candidates.current_index()
     dense = candidates.dense_index(index)
     eligible = dense.eligible(CALLER, RECEIVED_AT[:10])
     vector = candidates.embedder.question(question)

@@ -130,7 +130,7 @@ def test_a_restricted_document_changes_nothing_for_who_may_not_see_it(
 
         def by_meaning(one: PermittedRetriever, question: str) -> list[tuple[Any, float]]:
             fused: Any = one._candidates
-            dense = fused.dense_index(fused._words.current_index())
+            dense = fused.dense_index(fused.current_index())
             hits = dense.search(embedder.question(question), "zh", caller=PLAIN, on_date=DAY)
             records = dense.snapshot.records
             return [(records[dense.snapshot.chunks[hit.position][0]].key, hit.score) for hit in hits]

@@ -213,10 +213,10 @@ def test_a_change_of_the_knowledge_is_followed(store: KnowledgeStore) -> None:
     retriever = FusedRetriever(store, Embedder("m", model))
     asked(retriever)
     wait_for_vectors(retriever)
-    index = retriever._words.current_index()
+    index = retriever.current_index()
     assert retriever.dense_index(index) is not None
     put(store, {**TEXTS, "new": "新的一条规定。"})
-    index = retriever._words.current_index()
+    index = retriever.current_index()
     assert retriever.dense_index(index) is None
     wait_for_vectors(retriever)
     dense = retriever.dense_index(index)
