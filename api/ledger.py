@@ -5,7 +5,8 @@ off in between, the thread knows what became of the request, and the next read o
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
@@ -28,7 +29,7 @@ from checkpoint.conversations.errors import (
     StoreRevisionError,
     UnsettledError,
 )
-from checkpoint.conversations.repair import Ended, repair, settle
+from checkpoint.conversations.repair import Ended, repair, settling
 from checkpoint.conversations.rows import Conversation, Owner, Question, Reply, StoredMessage
 from checkpoint.conversations.sources import MaySee, language_of, remembering, show
 from checkpoint.conversations.store import ConversationStore
@@ -109,16 +110,25 @@ class Ledger:
             saved = save()
         return Entry(saved.conversation, saved.message, saved.answer)
 
-    def close(self, entry: Entry, caller: Caller, request_id: str, result: TurnResult) -> dict[str, Any]:
-        """Save how the request ended. -> the ids of its rows, for the `done` event.
+    @contextmanager
+    def closing(
+        self, entry: Entry, caller: Caller, request_id: str, result: TurnResult
+    ) -> Iterator[Callable[[], dict[str, Any]]]:
+        """Save how the request ended, beside other work. The call -> the ids of its rows, for `done`.
 
-        Raises ConversationNotFoundError when the conversation was deleted meanwhile.
+        It raises ConversationNotFoundError when the conversation was deleted meanwhile. Left without it, the
+        next read or question writes down what is missing.
         """
         as_asked = result.standalone_question == entry.question.content
         ended = ended_by(result, is_as_asked=as_asked)
-        answer = settle(self.store, entry.conversation, request_id, ended)
-        self.after_turn(entry.conversation, caller)
-        return ids_of(entry, answer)
+        with settling(self.store, entry.conversation, request_id, ended) as settled:
+
+            def closed() -> dict[str, Any]:
+                ids = ids_of(entry, settled())
+                self.after_turn(entry.conversation, caller)
+                return ids
+
+            yield closed
 
     def told_before(self, entry: Entry, caller: Caller, thread_id: str) -> dict[str, Any]:
         """The `done` event of a message that was answered before, as its answer may be shown now."""

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any, Literal
@@ -465,8 +465,10 @@ class Desk:
             result = self._answer(run, lease, entry)
             seconds = time.monotonic() - run.began
             record = records.ended(started, result, finished_at=self._assistant.clock(), seconds=seconds)
-            self._assistant.saver.put_request(record, lease=lease.token)
-            ids = self._close_entry(run, entry, result)
+            with self._closing(run, entry, result) as closed:  # the record goes to Redis beside the answer
+                self._assistant.saver.put_request(record, lease=lease.token)
+                stored = outcome_of(run, result, record)
+                ids = closed()
         except (LeaseLostError, ConversationNotFoundError):
             return run.error("lease_lost")
         except CheckpointUnavailable:
@@ -475,7 +477,7 @@ class Desk:
             # The thread has the answer; the same message sent again, or the next read, saves it.
             return run.error(refusal_of(error).code)
         self._turn_log.ended(record, result, {**ids, **_summary_of(run, entry)}, run.cause)
-        stored = {**outcome_of(run, result, record), **ids}
+        stored |= ids
         if lease.claim:
             lease.conclude(self._encode(stored))
         return ("done", stored)
@@ -489,10 +491,12 @@ class Desk:
         question = Question(run.request_id, ask.message, ask.client_message_id, trace)
         return self._ledger.open(ask.caller, ask.name or ask.thread_id, question, ask.conversation_id)
 
-    def _close_entry(self, run: Run, entry: Entry | None, result: TurnResult) -> dict[str, Any]:
+    def _closing(
+        self, run: Run, entry: Entry | None, result: TurnResult
+    ) -> AbstractContextManager[Callable[[], dict[str, Any]]]:
         if self._ledger is None or entry is None:
-            return {}
-        return self._ledger.close(entry, run.ask.caller, run.request_id, result)
+            return nullcontext(dict)
+        return self._ledger.closing(entry, run.ask.caller, run.request_id, result)
 
     def _tell_again(self, run: Run, lease: Lease, entry: Entry) -> Ending:
         """The answer that this very message got before, when only the durable record remembers it."""

@@ -86,7 +86,8 @@ class Proxy:
                         tail = seen[-8:]  # a word may be cut in two
                         if b"\r\nMULTI\r\n" in seen or b"\r\nEXEC\r\n" in seen:
                             is_sending = seen.rfind(b"\r\nMULTI\r\n") > seen.rfind(b"\r\nEXEC\r\n")
-                        server.sendall(data)
+                        with suppress(OSError):  # it has gone: the next look tells
+                            server.sendall(data)
                     else:
                         if self.cut_replies > 0:
                             self.cut_replies -= 1

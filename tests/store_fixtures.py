@@ -13,9 +13,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -148,6 +150,17 @@ def postgres() -> Iterator[Postgres]:
         yield server
     finally:
         server.remove()
+
+
+def ending(save: Callable[..., Any], end: Callable[[Callable[[], Any]], Any]) -> Callable[..., Any]:
+    """A save beside other work, as `ConversationStore.saving_reply` is, whose call becomes `end(call)`."""
+
+    @contextmanager
+    def instead(*args: Any, **more: Any) -> Iterator[Callable[[], Any]]:
+        with save(*args, **more) as call:
+            yield partial(end, call)
+
+    return instead
 
 
 _numbers = count()

@@ -1,7 +1,7 @@
 """Opening the database, its transactions, and its faults in our words."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,7 +19,7 @@ from checkpoint.conversations.errors import (
     StoreUnavailable,
 )
 from checkpoint.conversations.prepared import run_text
-from checkpoint.conversations.usual import Course, Made, take
+from checkpoint.conversations.usual import Course, Made, Taking
 from checkpoint.errors import ConfigError
 
 # SQLite's own name for a fault, by its beginning, and PostgreSQL's sqlstate, by its beginning.
@@ -82,8 +82,22 @@ class Database:
     def take(self, doing: str, courses: Iterable[Course[Made]]) -> Made | None:
         """What the first course made that came to its end; None, and nothing is saved, where none did."""
         with translated(doing):
-            taken = (take(self.engine, course) for course in courses)
+            taken = (Taking(self.engine, course).end() for course in courses)
             return next((made for made in taken if made is not None), None)
+
+    @contextmanager
+    def taking(self, doing: str, course: Course[Made]) -> Iterator[Callable[[], Made | None]]:
+        """The same of one course, under way at once where a server does it: the call waits for it."""
+        under_way = Taking(self.engine, course)
+
+        def taken() -> Made | None:
+            with translated(doing):
+                return under_way.end()
+
+        try:
+            yield taken
+        finally:
+            under_way.leave()
 
     @contextmanager
     def _connected(self, engine: Engine) -> Iterator[Connection]:

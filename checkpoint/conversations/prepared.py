@@ -4,17 +4,17 @@ SQLAlchemy keeps compiled statements, but looks one up and works out its paramet
 anew at every use, which takes longer than SQLite takes to run it. Pooling and transactions stay its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Dialect
+from sqlalchemy import Connection, Dialect, Engine, PoolProxiedConnection
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.base import Executable
-from sqlalchemy.types import TypeEngine
 
-Convert = Callable[[Any], Any] | None
+Convert = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,23 @@ class Compiled:
     text: str
     fixed: Mapping[str, Any]
     order: tuple[str, ...] | None
-    writers: Mapping[str, Convert]
-    readers: tuple[Convert, ...]
+    writers: tuple[tuple[str, Convert], ...]
+    readers: tuple[tuple[int, Convert], ...]  # of the columns that need one
 
     def parameters(self, given: Mapping[str, Any]) -> Any:
-        values = dict(self.fixed)
-        for name, write in self.writers.items():
-            values[name] = write(given[name]) if write else given[name]
-        return values if self.order is None else tuple(values[name] for name in self.order)
+        """NULL is NULL in every type, and most of a message's columns are."""
+        values = {**given, **self.fixed}
+        for name, write in self.writers:
+            value = values[name]
+            if value is not None:
+                values[name] = write(value)
+        return values if self.order is None else [values[name] for name in self.order]
 
     def row(self, found: Any) -> tuple[Any, ...]:
-        return tuple(read(value) if read else value for read, value in zip(self.readers, found, strict=True))
+        values = list(found)
+        for place, read in self.readers:
+            values[place] = read(values[place])
+        return tuple(values)
 
 
 class Prepared:
@@ -44,7 +50,7 @@ class Prepared:
         """`of_dialect` are the statements of those that have one of their own."""
         self.statement = statement
         self._of_dialect = of_dialect
-        self._compiled: dict[str, Compiled] = {}
+        self._compiled: dict[str, Compiled] = {}  # no two dialects count parameters alike
 
     @classmethod
     def of_dialect(cls, build: Callable[[Any], Executable]) -> "Prepared":
@@ -65,9 +71,9 @@ class Prepared:
         return found[0] if found else None
 
     def on(self, dialect: Dialect) -> Compiled:
-        known = self._compiled.get(dialect.name)
+        known = self._compiled.get(dialect.paramstyle)
         if known is None:
-            known = self._compiled[dialect.name] = _compile(
+            known = self._compiled[dialect.paramstyle] = _compile(
                 self._of_dialect.get(dialect.name, self.statement), dialect
             )
         return known
@@ -91,27 +97,43 @@ def run_text(connection: Connection, text: str, parameters: Any = ()) -> list[An
         cursor.close()
 
 
+class LostError(Exception):
+    """The connection was lost. What ran on it is saved only if it was just committing."""
+
+
+@contextmanager
+def giving_back(engine: Engine, held: PoolProxiedConnection) -> Iterator[PoolProxiedConnection]:
+    """To the pool, in the end; after a fault without what was begun. Raises LostError and DBAPIError."""
+    dialect = engine.dialect
+    driver = dialect.loaded_dbapi
+    try:
+        yield held
+    except driver.Error as fault:
+        if dialect.is_disconnect(fault, held, None):
+            held.invalidate(fault)
+            raise LostError from fault
+        with suppress(driver.Error):
+            held.rollback()
+        raise DBAPIError.instance("a save", None, fault, driver.Error, dialect=dialect) from fault
+    finally:
+        held.close()
+
+
 def _compile(statement: Any, dialect: Dialect) -> Compiled:
     made = statement.compile(dialect=dialect)
-    fixed, writers = {}, {}
+    fixed, writers = {}, []
     for name, bind in made.binds.items():
-        write = _writer(bind.type, dialect)
-        if bind.required:
-            writers[name] = write
-        else:
+        write = bind.type.dialect_impl(dialect).bind_processor(dialect)
+        if not bind.required:
             fixed[name] = write(bind.value) if write else bind.value
+        elif write:
+            writers.append((name, write))
+    reads = [column.type.dialect_impl(dialect) for column in statement.exported_columns]
+    readers = ((place, kind.result_processor(dialect, None)) for place, kind in enumerate(reads))
     return Compiled(
         text=str(made),
         fixed=fixed,
         order=tuple(made.positiontup) if made.positional else None,
-        writers=writers,
-        readers=tuple(_reader(column.type, dialect) for column in statement.exported_columns),
+        writers=tuple(writers),
+        readers=tuple((place, read) for place, read in readers if read),
     )
-
-
-def _writer(kind: TypeEngine[Any], dialect: Dialect) -> Convert:
-    return kind.dialect_impl(dialect).bind_processor(dialect)
-
-
-def _reader(kind: TypeEngine[Any], dialect: Dialect) -> Convert:
-    return kind.dialect_impl(dialect).result_processor(dialect, None)

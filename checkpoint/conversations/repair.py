@@ -5,7 +5,8 @@ off in between is seen as a question without answer or mark, and mended from the
 before the next question, repeatably: an answer row is unique by its request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,9 +64,29 @@ def settle(
     is_over: Callable[[], bool] = lambda: True,
 ) -> StoredMessage | None:
     """Write down how a request ended. -> its answer, whole or interrupted; None: the question is marked."""
+    with settling(store, conversation, request_id, ended, is_over=is_over) as settled:
+        return settled()
+
+
+@contextmanager
+def settling(
+    store: ConversationStore,
+    conversation: Conversation,
+    request_id: str,
+    ended: Ended | None,
+    *,
+    is_over: Callable[[], bool] = lambda: True,
+) -> Iterator[Callable[[], StoredMessage | None]]:
+    """`settle` beside other work: an answer may be on its way meanwhile, and the call waits for it."""
     owner, identity = conversation.owner, conversation.id
     if ended is None or ended.status in ("failed", "incomplete"):
-        store.mark_failed(owner, identity, request_id, is_over=is_over)
-        return None
+
+        def marked() -> None:
+            store.mark_failed(owner, identity, request_id, is_over=is_over)
+
+        yield marked
+        return
     # The text of an answer can be gone while its record is not: it is then left out, never made up.
-    return store.save_reply(owner, identity, request_id, ended.reply or Reply("", status="PARTIAL"))
+    reply = ended.reply or Reply("", status="PARTIAL")
+    with store.saving_reply(owner, identity, request_id, reply) as saved:
+        yield saved

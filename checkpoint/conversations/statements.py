@@ -17,13 +17,20 @@ LOOKED_BACK = 20  # rows among which an unanswered question is looked for; a thr
 # Written out, not bound: SQLite would plan the statement anew at each use, to see that the index of names
 # serves.
 NOT_DELETED = conversation.c.status != literal_column("'DELETED'")
-OWNED = and_(
+NAMED = and_(
+    conversation.c.external_id == bindparam("b_name"),
     conversation.c.tenant_id == bindparam("b_tenant"),
     conversation.c.user_id == bindparam("b_user"),
     NOT_DELETED,
 )
-HELD = and_(conversation.c.id == bindparam("b_conversation"), OWNED)
-NAMED = and_(conversation.c.external_id == bindparam("b_name"), OWNED)
+# The same, put so that no index can serve it: a PostgreSQL that knows nothing of its tables yet would look
+# through all that the user has in the index of names, and keep to that for as long as the connection lives.
+HELD = and_(
+    conversation.c.id == bindparam("b_conversation"),
+    conversation.c.tenant_id.is_not_distinct_from(bindparam("b_tenant")),
+    conversation.c.user_id.is_not_distinct_from(bindparam("b_user")),
+    NOT_DELETED,
+)
 _OF_REQUEST = and_(
     message.c.conversation_id == bindparam("b_conversation"), message.c.request_id == bindparam("b_request")
 )

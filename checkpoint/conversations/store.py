@@ -208,14 +208,30 @@ class ConversationStore:
 
         Raises ConversationNotFoundError when the conversation was deleted meanwhile: nothing comes back.
         """
-        stamp = self._stamp()
+        with self.saving_reply(owner, conversation_id, request_id, reply) as saved:
+            return saved()
+
+    @contextmanager
+    def saving_reply(
+        self, owner: Owner, conversation_id: UUID, request_id: str, reply: Reply
+    ) -> Iterator[Callable[[], StoredMessage]]:
+        """`save_reply` beside other work: a server does it meanwhile, and the call waits for it.
+
+        Left without the call, it is saved or it is not: a repair sees to the rest.
+        """
+        doing, stamp = "saving an answer", self._stamp()
         usual = saving.usual_reply(owner, conversation_id, request_id, reply, stamp)
-        saved = self.database.take("saving an answer", [usual])
-        if saved:
-            return saved
-        with self.database.write("saving an answer") as connection:
-            saving.hold(connection, owner, conversation_id, stamp.at)
-            return saving.save_reply(connection, conversation_id, request_id, reply, stamp)
+        with self.database.taking(doing, usual) as taken:
+
+            def saved() -> StoredMessage:
+                known = taken()
+                if known:
+                    return known
+                with self.database.write(doing) as connection:
+                    saving.hold(connection, owner, conversation_id, stamp.at)
+                    return saving.save_reply(connection, conversation_id, request_id, reply, stamp)
+
+            yield saved
 
     def mark_failed(
         self,

@@ -7,12 +7,16 @@ on PostgreSQL a statement that nobody keeps is planned anew each time. Pooling s
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import Dialect, Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoneFreeError
 
-from checkpoint.conversations.prepared import Prepared
+from checkpoint.conversations.prepared import LostError, Prepared, giving_back
+
+if TYPE_CHECKING:
+    from checkpoint.conversations.sent import Sent
 
 Made = TypeVar("Made")
 Row = tuple[Any, ...]
@@ -32,62 +36,73 @@ class Course(Generic[Made]):
     made: Callable[[Row], Made]
 
 
-def take(engine: Engine, course: Course[Made]) -> Made | None:
-    """The whole save in one transaction. None where it gave no row, or where the connection was lost.
+class Taking(Generic[Made]):
+    """One save under way, in one transaction: a server has it already, SQLite is given it by `end`.
 
-    Nothing is saved then, unless it was lost while committing: only for what is safe to repeat. Raises
-    DBAPIError without parameters, which may quote the user.
+    Only for what is safe to repeat: left without `end` it is saved, or it is not. Not for two threads.
     """
-    dialect, driver = engine.dialect, engine.dialect.loaded_dbapi
-    run = _in_steps if dialect.name == "sqlite" else _at_once
-    try:
-        held = engine.raw_connection()
-    except driver.Error:
-        return None  # whoever tries next says why
-    try:
-        row = run(held.driver_connection, dialect, course)
-    except driver.Error as fault:
-        if dialect.is_disconnect(fault, held, None):
-            held.invalidate(fault)
-            return None
-        with suppress(driver.Error):
-            held.rollback()
-        raise DBAPIError.instance("a save", None, fault, driver.Error, dialect=dialect) from fault
-    finally:
-        held.close()
-    return None if row is None else course.made(row)
+
+    def __init__(self, engine: Engine, course: Course[Made]) -> None:
+        """Raises nothing: what could not be sent is not taken, and whoever tries next says why."""
+        self._engine, self._course = engine, course
+        self._sent: Sent | None = None
+        if engine.dialect.name != "sqlite":
+            with suppress(DBAPIError, LostError, NoneFreeError):
+                self._sent = _send(engine, course)
+
+    def end(self) -> Made | None:
+        """What the save made. None where it gave no row, or where the connection was lost.
+
+        Nothing is saved then, unless it was lost while committing. Raises DBAPIError without parameters,
+        which may quote the user.
+        """
+        with suppress(LostError):
+            row = _in_steps(self._engine, self._course) if self._is_local else self._received()
+            return None if row is None else self._course.made(row)
+        return None
+
+    def leave(self) -> None:
+        """See through what is on its way, whatever becomes of it: its connection then serves others."""
+        with suppress(DBAPIError, LostError):
+            self._received()
+
+    @property
+    def _is_local(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
+
+    def _received(self) -> Row | None:
+        sent, self._sent = self._sent, None
+        return sent.row() if sent else None
 
 
-def _in_steps(connection: Any, dialect: Dialect, course: Course[Any]) -> Row | None:
+def _send(engine: Engine, course: Course[Any]) -> "Sent":
+    """By itself the statement is a transaction."""
+    from checkpoint.conversations.sent import Sent  # its driver is there where it is used
+
+    return Sent(engine, course.at_once, course.given)
+
+
+def _in_steps(engine: Engine, course: Course[Any]) -> Row | None:
     """SQLite answers without a round trip, and takes no statement that changes two tables."""
-    connection.execute("BEGIN IMMEDIATE")
-    given = dict(course.given)
-    row: Row = ()
-    for step in course.steps:
-        found = _row_of(connection, dialect, step, given)
-        if found is None:
-            connection.rollback()
-            return None
-        row += found
-        given["b_conversation_id"] = row[0]
-    connection.commit()
-    return row
+    with giving_back(engine, engine.raw_connection()) as held:
+        connection: Any = held.driver_connection
+        connection.execute("BEGIN IMMEDIATE")
+        given = dict(course.given)
+        row: Row = ()
+        for step in course.steps:
+            found = _row_of(connection, engine.dialect, step, given)
+            if found is None:
+                connection.rollback()
+                return None
+            row += found
+            given["b_conversation_id"] = row[0]
+        connection.commit()
+        return row
 
 
-def _at_once(connection: Any, dialect: Dialect, course: Course[Any]) -> Row | None:
-    """By itself the statement is a transaction. What the pool takes back begins transactions again."""
-    connection.autocommit = True  # kept by the driver alone: nothing is sent
-    try:
-        return _row_of(connection, dialect, course.at_once, course.given, prepare=True)
-    finally:
-        connection.autocommit = False
-
-
-def _row_of(
-    connection: Any, dialect: Dialect, prepared: Prepared, given: Mapping[str, Any], **planned: bool
-) -> Row | None:
+def _row_of(connection: Any, dialect: Dialect, prepared: Prepared, given: Mapping[str, Any]) -> Row | None:
     compiled = prepared.on(dialect)
     with closing(connection.cursor()) as cursor:
-        cursor.execute(compiled.text, compiled.parameters(given), **planned)
+        cursor.execute(compiled.text, compiled.parameters(given))
         found = cursor.fetchall()
     return compiled.row(found[0]) if found else None

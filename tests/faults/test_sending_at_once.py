@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from faults.parts import ANSWERED, FACT, NARRATIVE, OTHER_NARRATIVE, Home, Model, agreed, context, forms, rows
 from integration.door import endings, events_of, read_rest, read_until
+from store_fixtures import ending
 
 from checkpoint.conversations.errors import StoreUnavailable
 from checkpoint.layout import context_key
@@ -94,15 +95,15 @@ class Forgetful:
         if name != self._method or self.lost:
             return work
 
-        def lose(*args: Any, **more: Any) -> Any:
+        def lose(work: Callable[..., Any], *args: Any, **more: Any) -> Any:
             self.lost += 1
             work(*args, **more)
             raise StoreUnavailable(name, "the connection was lost", "Try again")
 
-        return lose
+        return ending(work, lose) if name == "saving_reply" else partial(lose, work)
 
 
-@pytest.mark.parametrize("method", ["save_question", "save_reply"])
+@pytest.mark.parametrize("method", ["save_question", "saving_reply"])
 def test_a_commit_whose_reply_was_lost_is_one_turn_however_often_it_is_sent(
     place: Home, model: Model, method: str
 ) -> None:

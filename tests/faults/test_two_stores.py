@@ -2,10 +2,12 @@
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from faults.parts import ANSWERED, FACT, NARRATIVE, OTHER_NARRATIVE, Home, Model, agreed, context, forms, rows
+from store_fixtures import ending
 
 from checkpoint.conversations.errors import StoreUnavailable
 from checkpoint.errors import CheckpointUnavailable
@@ -25,19 +27,19 @@ class FailsOnce:
         if name != self._method:
             return work
 
-        def fail(*args: Any, **more: Any) -> Any:
-            if self.failed or not self._when(*args, **more):
-                return work(*args, **more)
-            self.failed += 1
-            if self._is_done:
-                work(*args, **more)
-            raise self._error
+        return ending(work, self._fail) if name == "saving_reply" else partial(self._fail, work)
 
-        return fail
+    def _fail(self, work: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        if self.failed or not self._when(*args, **more):
+            return work(*args, **more)
+        self.failed += 1
+        if self._is_done:
+            work(*args, **more)
+        raise self._error
 
 
 AWAY = CheckpointUnavailable("put", "no answer", "Try again")
-NOT_SAVED = StoreUnavailable("save_reply", "no answer", "Try again")
+NOT_SAVED = StoreUnavailable("saving_reply", "no answer", "Try again")
 Saves = {
     "the checkpoint": ("put", lambda _config, held, *_rest: bool(held["channel_values"].get("answer"))),
     "its writes": ("put_writes", lambda _config, writes, *_rest, **_more: "answer" in dict(writes)),
@@ -51,7 +53,7 @@ def breaking(place: Home, model: Model, what: str, *, is_done: bool) -> Any:
         return place.door(
             model,
             store=lambda kept: FailsOnce(
-                kept, "save_reply", lambda *_a, **_m: True, NOT_SAVED, is_done=is_done
+                kept, "saving_reply", lambda *_a, **_m: True, NOT_SAVED, is_done=is_done
             ),
         )
     method, when = Saves[what]

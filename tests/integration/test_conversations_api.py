@@ -13,6 +13,7 @@ import redis
 import structlog
 from door import WAIT_SECONDS, Door, Script, endings, events_of, open_door, read_until, until
 from sqlalchemy import text
+from store_fixtures import ending
 
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.errors import StoreUnavailable
@@ -602,9 +603,10 @@ class Broken:
         with self.guard:
             left = self.failing.get(name, 0)
             self.failing[name] = max(0, left - 1)
-        if left:
-            return self._fail
-        return getattr(self.inner, name)
+        work = getattr(self.inner, name)
+        if left and name == "saving_reply":
+            return ending(work, self._fail)
+        return self._fail if left else work
 
     def _fail(self, *_args: Any, **_more: Any) -> None:
         raise StoreUnavailable("test", "it is away", "Wait")
@@ -648,7 +650,7 @@ def test_an_answer_that_sql_did_not_take_is_mended_on_the_next_read(
     broken_door: Door, broken: Broken
 ) -> None:
     identity = create(broken_door, externalId="t")["id"]
-    broken.failing["save_reply"] = 1
+    broken.failing["saving_reply"] = 1
     refused = post(broken_door, identity, FACT)
     assert (refused.status_code, refused.json()["code"]) == (503, "database_unavailable")
     broken_door.wait_idle()
@@ -666,7 +668,7 @@ def test_an_answer_that_sql_did_not_take_is_told_when_it_is_sent_again(
     broken_door: Door, broken: Broken
 ) -> None:
     identity = create(broken_door, externalId="t")["id"]
-    broken.failing["save_reply"] = 1
+    broken.failing["saving_reply"] = 1
     assert post(broken_door, identity, NARRATIVE, clientMessageId="m1").status_code == 503
     broken_door.wait_idle()
     told = send(broken_door, identity, NARRATIVE, clientMessageId="m1")
@@ -679,7 +681,7 @@ def test_the_next_question_mends_before_it_asks_so_context_and_record_agree(
     broken_door: Door, broken: Broken
 ) -> None:
     identity = create(broken_door, externalId="t")["id"]
-    broken.failing["save_reply"] = 1
+    broken.failing["saving_reply"] = 1
     post(broken_door, identity, FACT)
     broken_door.wait_idle()
     send(broken_door, identity, NARRATIVE)

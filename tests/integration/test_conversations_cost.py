@@ -9,12 +9,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from door import until
 from relay import Proxy
 from sqlalchemy import text
 
+from checkpoint.conversations import at_once
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.errors import StoreRevisionError
+from checkpoint.conversations.prepared import Prepared
 from checkpoint.conversations.rows import Owner, Question, Reply, Saved, StoredMessage
+from checkpoint.conversations.sent import NUMBERED
 from checkpoint.conversations.store import ConversationStore, open_store
 
 ME = Owner("t1", "u1")
@@ -96,6 +100,72 @@ def test_a_save_whose_reply_is_lost_is_kept_once(
     assert relay.cut_replies == 0
     assert roles(store, saved) == ["USER", "ASSISTANT", "USER", "ASSISTANT"]
     assert not caplog.records  # the pool is told, and does not find out by a fault of its own
+
+
+def test_an_answer_is_on_its_way_while_other_work_is_done(store: ConversationStore, relay: Proxy) -> None:
+    saved = take_turn(store, "c")
+    for is_awaited in (True, False):
+        saved = ask(store, "c")
+        relay.reset()
+        with saving(store, saved) as call:
+            until(lambda: relay.received > 0)  # the server has done it, and nobody has waited
+            kept = call() if is_awaited else None
+        assert relay.round_trips == 1
+        assert roles(store, saved)[-1] == "ASSISTANT"
+        assert kept is None or kept.sequence_no == 4
+    assert take_turn(store, "c").message.sequence_no == 7
+
+
+def saving(store: ConversationStore, saved: Saved) -> Any:
+    request_id = saved.message.request_id or ""
+    return store.saving_reply(ME, saved.conversation.id, request_id, Reply("答。", is_as_asked=True))
+
+
+def test_what_cannot_be_sent_is_said_by_the_call_and_not_before(store: ConversationStore) -> None:
+    saved = ask(store, "c")
+    rename(store, "message", "gone")
+    with saving(store, saved) as call:
+        pass
+    with saving(store, saved) as call, pytest.raises(StoreRevisionError):
+        call()
+    rename(store, "gone", "message")
+    with saving(store, saved) as call:
+        assert call().sequence_no == 2
+
+
+def test_a_server_that_forgot_a_statement_is_told_it_again(store: ConversationStore, relay: Proxy) -> None:
+    take_turn(store, "c")
+    with store.database.read("test") as connection:
+        connection.execute(text("DEALLOCATE ALL"))
+    relay.reset()
+    saved = take_turn(store, "c")
+    assert relay.round_trips == 5  # unknown, made known, run; of the second no more is believed known
+    assert roles(store, saved) == ["USER", "ASSISTANT"] * 2
+    relay.reset()
+    take_turn(store, "c")
+    assert relay.round_trips == 2
+
+
+@pytest.mark.parametrize("statement", [at_once.QUESTION_BY_ID, at_once.REPLY, at_once.REPLY_AS_ASKED])
+def test_a_save_finds_its_conversation_by_its_id_on_a_server_that_counted_nothing_yet(
+    store: ConversationStore, statement: Prepared
+) -> None:
+    plan = generic_plan(store, statement)
+    assert "conversation_pk" in plan
+    assert "conversation_name_uk" not in plan
+
+
+def generic_plan(store: ConversationStore, statement: Prepared) -> str:
+    """As it is kept for a connection: without a look at the values."""
+    known = statement.on(NUMBERED)
+    values = ", ".join(["NULL"] * len(known.order or ()))
+    with store.database.read("test") as connection:
+        for setting in ("plan_cache_mode = force_generic_plan", "enable_seqscan = off"):
+            connection.execute(text(f"SET LOCAL {setting}"))
+        connection.exec_driver_sql(f"PREPARE planned AS {known.text}")
+        rows = connection.exec_driver_sql(f"EXPLAIN EXECUTE planned({values})").fetchall()
+        connection.exec_driver_sql("DEALLOCATE planned")
+        return "\n".join(row[0] for row in rows)
 
 
 def test_after_a_save_its_connection_has_transactions_again(store: ConversationStore) -> None:

@@ -10,11 +10,12 @@ import pytest
 import redis
 from door import open_door
 
-from api.ledger import Ledger
+from api.turnlog import TurnLog
 from api.turns import Desk
 from checkpoint import RedisContextSaver
 from checkpoint.conversations.config import StoreConfig
 from checkpoint.conversations.store import ConversationStore, open_store
+from checkpoint.conversations.usual import Taking
 from graph.compose import open_assistant
 from graph.settings import load_settings
 
@@ -35,6 +36,8 @@ def dying(work: Callable[..., Any], when: str) -> Callable[..., Any]:
     return instead
 
 
+ANSWER = 3  # of the saves: by its name the conversation is not found, then it is begun
+
 # Where the process dies: which method, at which of its calls, before or after it has done its work.
 POINTS = {
     "before the question is saved": (ConversationStore, "save_question", 1, "before"),
@@ -42,8 +45,9 @@ POINTS = {
     "after the running record": (RedisContextSaver, "put_request", 1, "after"),
     "after the answer is in the thread": (Desk, "_answer", 1, "after"),
     "after the final record": (RedisContextSaver, "put_request", 2, "after"),
-    "after the answer is saved": (ConversationStore, "save_reply", 1, "after"),
-    "after both, before the reader is told": (Ledger, "close", 1, "after"),
+    "while the answer is on its way": (Taking, "__init__", ANSWER, "after"),
+    "after the answer is saved": (Taking, "end", ANSWER, "after"),
+    "after both, before the reader is told": (TurnLog, "ended", 1, "before"),
 }
 
 
@@ -98,6 +102,7 @@ FOUND = {
     "after the running record": [("USER", "FAILED")],
     "after the answer is in the thread": ANSWERED,
     "after the final record": ANSWERED,
+    "while the answer is on its way": ANSWERED,
     "after the answer is saved": ANSWERED,
     "after both, before the reader is told": ANSWERED,
 }
@@ -132,7 +137,16 @@ def test_one_answer_after_a_crash(
     check_crash(env, new_database("sqlite"), point)
 
 
+# A server has the answer before the final record is in Redis, or does not have it when the process dies.
+ON_A_SERVER = [
+    "after the answer is in the thread",
+    "while the answer is on its way",
+    "after the final record",
+]
+
+
+@pytest.mark.parametrize("point", ON_A_SERVER)
 def test_one_answer_after_a_crash_with_postgresql(
-    env: dict[str, str], new_database: Callable[..., StoreConfig]
+    env: dict[str, str], new_database: Callable[..., StoreConfig], point: str
 ) -> None:
-    check_crash(env, new_database("postgresql"), "after the answer is in the thread")
+    check_crash(env, new_database("postgresql"), point)
