@@ -1,8 +1,8 @@
 """The three ways to the same graph that are compared, each in a process with an embedded server of its own.
 
 `graph` calls it directly, `bare` is the least that streams it (starlette, no lease, record, row or count),
-and `ours` is the service as `business-assistant serve` runs it. The parent talks with a child through a pipe,
-so that asking for its figures is no request.
+and `ours` is the service as `business-assistant serve` runs it, or without conversations. The parent talks
+with a child through a pipe, so that asking for its figures is no request.
 """
 
 import _sqlite3
@@ -18,8 +18,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ from nodes.contracts import Caller
 START_SECONDS = 120.0
 ANSWER_SECONDS = 900.0
 SETTLE_SECONDS = 60.0
+UNKEPT = "ours, without conversations"
 Loops = list[asyncio.AbstractEventLoop]
 Commands = dict[str, Callable[..., Any]]
 
@@ -163,12 +165,14 @@ def _serve_bare(settings: Any, pipe: Connection) -> None:
 # --- our service ---
 
 
-def _serve_ours(settings: Any, pipe: Connection) -> None:
+def _serve_ours(settings: Any, pipe: Connection, *, is_kept: bool = True) -> None:
     from api.app import create_app, make_server
     from api.logs import log_as_json
     from checkpoint.conversations.store import open_store
 
-    with open_store(settings.conversations) as store, open_assistant(settings) as assistant:
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(settings.conversations)) if is_kept else None
+        assistant = stack.enter_context(open_assistant(settings))
         log_as_json(assistant.clock)
         app = create_app(assistant, store=store)
         server = make_server(app, "127.0.0.1", 0, announce=lambda _address: None)
@@ -279,4 +283,5 @@ KINDS: dict[str, Callable[[Any, Connection], None]] = {
     "graph": _serve_graph,
     "bare": _serve_bare,
     "ours": _serve_ours,
+    UNKEPT: partial(_serve_ours, is_kept=False),
 }

@@ -3,8 +3,10 @@
     python -m scripts.bench store [--rounds 150] [--postgres] [--quick] [--json FILE]
 
 A turn is measured at the desk, from the accepted question to the terminal event, on one assistant with its
-embedded server: once with the conversations and once without, in turns, as ratios of each pair. Listings are
-compared with those of a short one. The archive is read from the embedded server into an empty database.
+embedded server: once with the conversations and once without, in turns, as ratios of each pair. And it is
+measured at the door, as one who asks the service over HTTP waits for its last event: a process each.
+Listings are compared with those of a short one. The archive is read from the embedded server into an empty
+database.
 """
 
 import argparse
@@ -37,6 +39,8 @@ from checkpoint.conversations.store import ConversationStore, open_store
 from graph.compose import Assistant, open_assistant, prepare_knowledge, shanghai_now
 from graph.settings import load_settings
 from nodes.contracts import Caller
+from scripts.bench.doors import UNKEPT, open_door
+from scripts.bench.load import Connections, take_lanes
 from scripts.bench.machine import about
 from scripts.bench.ratios import order, paired, table
 from scripts.bench.saver import still
@@ -66,6 +70,7 @@ class Found:
     listings: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     archive: dict[str, float] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    url: str = ""  # of PostgreSQL
 
 
 def main() -> None:
@@ -96,6 +101,8 @@ def run(size: Size, *, on_postgres: bool) -> Found:
         note("a turn")
         for kind in QUESTIONS:
             measure_turns(found, assistant, stores, kind, size.rounds)
+        note("a turn at the door")
+        measure_doors(found, home, rounds=size.rounds)
         note("listings")
         measure_listings(found, stores["sqlite"], size)
         note("archive")
@@ -110,10 +117,8 @@ def _add_postgres(stores: dict[str, ConversationStore], stack: ExitStack, home: 
     except (CannotRunError, ImportError) as error:
         found.missing["postgresql"] = str(error)
         return
-    config = StoreConfig(
-        url=postgres_url(folder).replace("postgresql://", "postgresql+psycopg://"), home=home
-    )
-    stores["postgresql"] = stack.enter_context(open_store(config))
+    found.url = postgres_url(folder)
+    stores["postgresql"] = stack.enter_context(open_store(StoreConfig(url=found.url, home=home)))
 
 
 @contextmanager
@@ -166,6 +171,41 @@ def take_turn(desk: Desk, thread: str, question: str) -> tuple[float, float]:
     taken = time.perf_counter() - began, time.process_time() - worked
     desk.pool.wait_idle(5)
     return taken
+
+
+# --- a turn at the door ---
+
+
+def measure_doors(found: Found, home: Path, rounds: int) -> None:
+    """One turn after another over HTTP, of the service with each database and without conversations."""
+    with ExitStack() as stack:
+        kinds = {"none": (UNKEPT, {}), "sqlite": ("ours", {})}
+        if found.url:
+            kinds["postgresql"] = ("ours", {"DATABASE_URL": found.url})
+        doors = {
+            name: stack.enter_context(open_door(kind, home / f"door-{name}", **settings))
+            for name, (kind, settings) in kinds.items()
+        }
+        for kind, question in QUESTIONS.items():
+            for number in range(-TURNS, rounds):
+                taken = {
+                    name: asyncio.run(wait_for(doors[name].port, f"{kind}-{number // TURNS}", question))
+                    for name in order(list(doors), number)
+                }
+                if number >= 0:
+                    found.turns.setdefault(f"{kind} at the door, seconds", []).append(taken)
+
+
+async def wait_for(port: int, thread: str, question: str) -> float:
+    """Seconds from the request to the stream's last event."""
+    connections = Connections(port)
+    try:
+        (told,) = await take_lanes(connections, [[(thread, question)]])
+    finally:
+        connections.close()
+    if not told.is_whole:
+        raise RuntimeError(f"a turn ended with {told.events[-1:] or told.status}")
+    return told.ended
 
 
 # --- listings ---
