@@ -87,8 +87,9 @@ class Database:
 
     @contextmanager
     def taking(self, doing: str, course: Course[Made]) -> Iterator[Callable[[], Made | None]]:
-        """The same of one course, under way at once where a server does it: the call waits for it."""
+        """The same of one course, under way already where a server does it: the call waits for it."""
         under_way = Taking(self.engine, course)
+        under_way.begin()
 
         def taken() -> Made | None:
             with translated(doing):

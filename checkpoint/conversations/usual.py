@@ -37,18 +37,23 @@ class Course(Generic[Made]):
 
 
 class Taking(Generic[Made]):
-    """One save under way, in one transaction: a server has it already, SQLite is given it by `end`.
+    """One save, in one transaction, under way or not: SQLite does it when `end` asks, a server may before.
 
     Only for what is safe to repeat: left without `end` it is saved, or it is not. Not for two threads.
     """
 
     def __init__(self, engine: Engine, course: Course[Made]) -> None:
-        """Raises nothing: what could not be sent is not taken, and whoever tries next says why."""
         self._engine, self._course = engine, course
         self._sent: Sent | None = None
-        if engine.dialect.name != "sqlite":
+
+    def begin(self) -> None:
+        """Send it, if a server takes it and most connections are free: it keeps one until `end`.
+
+        Raises nothing: what could not be sent is sent by `end`, which says what is the matter.
+        """
+        if not self._is_local and _most_are_free(self._engine):
             with suppress(DBAPIError, LostError, NoneFreeError):
-                self._sent = _send(engine, course)
+                self._sent = _send(self._engine, self._course)
 
     def end(self) -> Made | None:
         """What the save made. None where it gave no row, or where the connection was lost.
@@ -63,16 +68,22 @@ class Taking(Generic[Made]):
 
     def leave(self) -> None:
         """See through what is on its way, whatever becomes of it: its connection then serves others."""
-        with suppress(DBAPIError, LostError):
-            self._received()
+        if self._sent:
+            with suppress(DBAPIError, LostError):
+                self._received()
 
     @property
     def _is_local(self) -> bool:
         return self._engine.dialect.name == "sqlite"
 
     def _received(self) -> Row | None:
-        sent, self._sent = self._sent, None
-        return sent.row() if sent else None
+        sent, self._sent = self._sent or _send(self._engine, self._course), None
+        return sent.row()
+
+
+def _most_are_free(engine: Engine) -> bool:
+    pool: Any = engine.pool
+    return bool(2 * pool.checkedout() < pool.size())
 
 
 def _send(engine: Engine, course: Course[Any]) -> "Sent":

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,20 @@ def test_an_answer_is_on_its_way_while_other_work_is_done(store: ConversationSto
 def saving(store: ConversationStore, saved: Saved) -> Any:
     request_id = saved.message.request_id or ""
     return store.saving_reply(ME, saved.conversation.id, request_id, Reply("答。", is_as_asked=True))
+
+
+def test_no_answer_on_its_way_keeps_a_connection_that_others_need(
+    new_database: Callable[..., StoreConfig],
+) -> None:
+    with (
+        open_store(new_database("postgresql", pool_size=3, timeout_seconds=0.2)) as store,
+        ExitStack() as stack,
+    ):
+        asked = [ask(store, f"c{number}") for number in range(4)]
+        calls = [stack.enter_context(saving(store, saved)) for saved in asked]
+        assert store.database.engine.pool.checkedout() == 2  # type: ignore[attr-defined]
+        assert [call().sequence_no for call in reversed(calls)] == [2, 2, 2, 2]
+        assert store.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
 
 
 def test_what_cannot_be_sent_is_said_by_the_call_and_not_before(store: ConversationStore) -> None:

@@ -45,7 +45,7 @@ POINTS = {
     "after the running record": (RedisContextSaver, "put_request", 1, "after"),
     "after the answer is in the thread": (Desk, "_answer", 1, "after"),
     "after the final record": (RedisContextSaver, "put_request", 2, "after"),
-    "while the answer is on its way": (Taking, "__init__", ANSWER, "after"),
+    "while the answer is on its way": (Taking, "begin", 1, "after"),
     "after the answer is saved": (Taking, "end", ANSWER, "after"),
     "after both, before the reader is told": (TurnLog, "ended", 1, "before"),
 }
