@@ -5,6 +5,7 @@ The driver's cursors send and wait in one. What is done in between costs the req
 
 from collections.abc import Mapping
 from itertools import count
+from secrets import token_hex
 from typing import Any, cast
 
 from psycopg import Connection, Error
@@ -20,6 +21,7 @@ from sqlalchemy.dialects.postgresql.psycopg import dialect
 from checkpoint.conversations.prepared import LostError, Prepared, giving_back
 
 NUMBERED: Dialect = dialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call] # as the server counts
+_PROCESS = token_hex(4)  # behind a connection pooler, statements of several processes meet on one connection
 _numbers = count()
 INTERRUPTIBLE = 0.1  # seconds between two looks for Ctrl-C; without any the driver would not sleep
 
@@ -49,7 +51,7 @@ class Kept:
         return prepared.on(NUMBERED).row(self.adapter.load_row(0, tuple))
 
     def _prepare(self, prepared: Prepared) -> bytes:
-        name = f"business_assistant_{next(_numbers)}".encode()
+        name = f"business_assistant_{_PROCESS}_{next(_numbers)}".encode()
         _checked(self.connection.pgconn.prepare(name, prepared.on(NUMBERED).text.encode()))
         self.names[prepared] = name
         return name
