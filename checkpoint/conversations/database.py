@@ -39,6 +39,11 @@ FAULTS: Mapping[str, Remedy] = {
     "53100": (StoreFullError, "the disk is full", "Make room on the server, then try again"),
     "53200": (StoreFullError, "the server is out of memory", "Lower its load, then try again"),
     "53300": (StoreBusyError, "it takes no more connections", "Lower DATABASE_POOL_SIZE or raise its limit"),
+    "26000": (
+        StoreUnavailable,
+        "what pools its connections forgets prepared statements",
+        "Pool by session, or let it keep them (PgBouncer: max_prepared_statements)",
+    ),
     "28": (StoreUnavailable, "it refused the user or password", "Check user and password in DATABASE_URL"),
     "3D000": (StoreUnavailable, "there is no such database", "Create it, or name another in DATABASE_URL"),
     "40": (StoreBusyError, "the transaction met another one", "Try again"),

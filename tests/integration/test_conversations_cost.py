@@ -16,10 +16,10 @@ from sqlalchemy import text
 
 from checkpoint.conversations import at_once
 from checkpoint.conversations.config import StoreConfig
-from checkpoint.conversations.errors import StoreRevisionError
+from checkpoint.conversations.errors import StoreRevisionError, StoreUnavailable
 from checkpoint.conversations.prepared import Prepared
 from checkpoint.conversations.rows import Owner, Question, Reply, Saved, StoredMessage
-from checkpoint.conversations.sent import NUMBERED
+from checkpoint.conversations.sent import NUMBERED, Kept
 from checkpoint.conversations.store import ConversationStore, open_store
 
 ME = Owner("t1", "u1")
@@ -159,6 +159,16 @@ def test_a_server_that_forgot_a_statement_is_told_it_again(store: ConversationSt
     relay.reset()
     take_turn(store, "c")
     assert relay.round_trips == 2
+
+
+def test_a_pooler_that_keeps_no_statements_is_named(
+    store: ConversationStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Kept, "_prepare", lambda _kept, _prepared: b"on another connection")
+    with pytest.raises(StoreUnavailable, match="max_prepared_statements"):
+        ask(store, "c")
+    monkeypatch.undo()
+    assert take_turn(store, "c").message.sequence_no == 1
 
 
 @pytest.mark.parametrize("statement", [at_once.QUESTION_BY_ID, at_once.REPLY, at_once.REPLY_AS_ASKED])
