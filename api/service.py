@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import os
 import secrets
 import socket
@@ -63,7 +64,9 @@ def serve(settings: Settings, host: str, port: int, *, announce: Announce = prin
     """
     check_bind(host, sign_in=settings.has_sign_in)
     with listening(host, port) as door, open_app(settings) as app:
-        make_server(app, host, port, announce=announce).run(sockets=[door])
+        server = make_server(app, host, port, announce=announce)
+        keep_for_good()
+        server.run(sockets=[door])
 
 
 def serve_with(settings: Settings, host: str, port: int, workers: int, *, announce: Announce = print) -> int:
@@ -148,7 +151,17 @@ def work(settings: Settings, slot: int, door: socket.socket, link: socket.socket
     share_metrics(slot)
     with open_app(settings, worker=slot) as app:
         server = make_server(app, "", 0, announce=lambda _address: Tie(server, link).hold())
+        keep_for_good()
         server.run(sockets=[door])
+
+
+def keep_for_good() -> None:
+    """What is there when serving begins stays as long as the process: no search for garbage looks at it.
+
+    Such a search stops every turn of the process while it lasts.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class Tie:
