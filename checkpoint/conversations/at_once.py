@@ -6,6 +6,7 @@ goes only to a conversation that nobody has written since: whoever adds or settl
 conversation first. An answer needs no such care: a number or an answer that it did not see is in its way.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import CTE, bindparam, exists, literal_column, select, true
@@ -29,20 +30,20 @@ def _question(place: Any) -> Prepared:
         ~_is_there(identity, message.c.request_id == bindparam("b_request_id"), _IS_QUESTION),
         ~_is_there(identity, message.c.client_message_id == bindparam("b_client_message_id")),
     ).cte("held")
-    return Prepared(_given_back(held, _added(held, statements.next_number(held.c.id))))
+    return Prepared(_given_back(held, _added(held, statements.next_number(held.c.id), QUESTION)))
 
 
 def _first_question() -> Prepared:
     """The same of a conversation that begins with it. Changes nothing where there is one of this name."""
     begun = insert(conversation).values(statements.BEGUN).on_conflict_do_nothing()
     held = begun.returning(*conversation.c).cte("held")
-    return Prepared(_given_back(held, _added(held, literal_column("1"))))
+    return Prepared(_given_back(held, _added(held, literal_column("1"), QUESTION)))
 
 
 def _reply(*, is_as_asked: bool) -> Prepared:
     """After the conversation's id. Changes its time alone where the request has its answer."""
     held = statements.NOTE_TIME.where(statements.HELD).cte("held")
-    added = _added(held, statements.next_number(held.c.id))
+    added = _added(held, statements.next_number(held.c.id), ANSWER)
     given_back = _given_back(held, added)
     if is_as_asked:
         return Prepared(given_back)
@@ -50,9 +51,9 @@ def _reply(*, is_as_asked: bool) -> Prepared:
     return Prepared(given_back.add_cte(statements.QUESTION_ANSWERED.where(is_added).cte("answered")))
 
 
-def _added(held: CTE, number: Any) -> CTE:
-    row = select(held.c.id, number, *map(statements.written, statements.WRITTEN))
-    columns = ["conversation_id", "sequence_no", *statements.WRITTEN]
+def _added(held: CTE, number: Any, written: Sequence[str]) -> CTE:
+    row = select(held.c.id, number, *map(statements.written, written))
+    columns = ["conversation_id", "sequence_no", *written]
     add = insert(message).from_select(columns, row).on_conflict_do_nothing()
     return add.returning(message.c.sequence_no, message.c.conversation_id).cte("added")
 
@@ -66,6 +67,10 @@ def _is_there(conversation_id: Any, *conditions: Any) -> Any:
 
 
 _IS_QUESTION = message.c.role == literal_column("'USER'")
+_MESSAGE = ("id", "role", "content", "request_id", "status", "created_at")
+# What the one never has is NULL.
+QUESTION = (*_MESSAGE, "standalone_question", "trace_id", "client_message_id")
+ANSWER = (*_MESSAGE, "sources", "model", "prompt_tokens", "completion_tokens")
 QUESTION_BY_ID = _question(statements.HELD)
 QUESTION_BY_NAME = _question(statements.NAMED)
 FIRST_QUESTION = _first_question()
