@@ -34,6 +34,8 @@ class Aspect:
     `is_soft`: words of the subject may answer alone, as a reason is often told without words that say so.
 
     `needs`: how surely a sentence holds a figure of that kind, from 0 to 1; None where none is asked for.
+
+    `is_strict`: what is not of this kind is no answer, however much it says of the subject.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Aspect:
     against: re.Pattern[str] = _NEVER
     is_refusal: bool = False
     is_soft: bool = False
+    is_strict: bool = False
 
     def fit(self, unit: Unit) -> float:
         """How well a unit is of this kind, about 1 at best; below 0 where it is of another."""
@@ -96,6 +99,20 @@ def _in_units(*units: str) -> Callable[[Unit], float]:
 
 def _is_in(figure: Figure, units: Collection[str]) -> bool:
     return isinstance(figure, Amount) and figure.unit in units
+
+
+_OFFICE = r"[代负]\w{0,2}人|董事长?|监事|(?:总|副)?经理|总裁|主席|主任|[局处科会市]长|联系人|创始人|股东"
+_HOLDER = _pattern(
+    rf"(?P<office>{_OFFICE})(?:是|叫)(?:谁|什么名字)|谁是.{{0,20}}?(?P<other>{_OFFICE})[?？]?$"
+)
+
+
+def _held_by_someone(question: str) -> Callable[[Unit], float]:
+    """Whether a sentence says who holds the office that is asked about."""
+    asked = _HOLDER.search(question)
+    office = (asked["office"] or asked["other"]) if asked else ""
+    said = _pattern(rf"{re.escape(office)}\s*(?:[为是由叫：:]|姓名)")
+    return lambda unit: float(bool(said.search(unit.whole)))
 
 
 _currency, _percent = _in_units(*MONEY), _in_units("%")
@@ -349,6 +366,8 @@ _ASPECTS: dict[str, Aspect] = {
             _pattern(r"电话|联系|咨询|地址|热线|phone|contact|help"),
             _pattern(r"电话|联系|热线|咨询|call|phone|desk"),
         ),
+        # Who holds an office: only a sentence that names the holder tells, see `_held_by_someone`.
+        Aspect("person", _HOLDER, _NEVER, _NEVER, is_strict=True),
         Aspect(
             "benefit",
             _pattern(
@@ -453,12 +472,21 @@ def _steps(question: str, names: set[str], *, is_wide: bool) -> tuple[Step, ...]
     if "how" in names:
         return (_step("how", 2), _step("material", 2), _step("when", 1))
     found = sorted(names, key=lambda name: _place(name, question))
-    if found == ["number"]:
-        return (Step(replace(_ASPECTS["number"], needs=_counted(question))),)
-    if found == ["term"] and _DAYS.search(question):
-        return (Step(replace(_ASPECTS["term"], needs=_in_units("day", "workday"))),)
+    if single := _single(found, question):
+        return (single,)
     steps = tuple(_step(name, 3 if len(found) == 1 else 2) for name in found) or (Step(None),)
     return tuple(map(_of_penalties, steps)) if _ASPECTS["penalty"].asked.search(question) else steps
+
+
+def _single(found: Sequence[str], question: str) -> Step | None:
+    """The one part of an answer where the question tells what exactly a sentence must hold."""
+    if "person" in found:
+        return Step(replace(_ASPECTS["person"], needs=_held_by_someone(question)), 1)
+    if found == ["number"]:
+        return Step(replace(_ASPECTS["number"], needs=_counted(question)))
+    if found == ["term"] and _DAYS.search(question):
+        return Step(replace(_ASPECTS["term"], needs=_in_units("day", "workday")))
+    return None
 
 
 # Who asks for days is not told by years or months.
@@ -674,6 +702,18 @@ def common_run(question: str, title: str) -> int:
         ]
         longest = max(longest, *ending)
     return longest
+
+
+MIN_SAID_OF_ENDED = 0.5
+
+
+def names_document(question: str, title: str) -> bool:
+    """Whether a title says at least half of the subject, apart from words that fit any document."""
+    asked = [asked_of(line) for line in question.splitlines() if line.strip()]
+    words = [word for part in asked for word in part.words if not is_general(word)]
+    folded = title.casefold()
+    said = sum(weight_of(word) * share_held(word, folded, tokens_of(folded)) for word in words)
+    return bool(words) and said >= MIN_SAID_OF_ENDED * sum(map(weight_of, words))
 
 
 def names_heading(question: str, heading: str, title: str) -> bool:

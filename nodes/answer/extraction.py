@@ -283,7 +283,8 @@ class _Document:
         chosen: list[Unit] = []
         for step in steps:
             chosen += self._with_list(step, self._of_kind(step, chosen), chosen)
-        if not chosen and not all(map(is_general, self.asked.words)):
+        is_strict = any(step.aspect and step.aspect.is_strict for step in steps)
+        if not chosen and not is_strict and not all(map(is_general, self.asked.words)):
             return self._of_kind(Step(None, 2), [])
         return self._to_the_point(chosen)
 

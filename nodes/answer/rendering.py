@@ -27,6 +27,7 @@ FixedText = Literal[
     "nothing_checked",
     "no_facts_asked",
     "unknown_company",
+    "ended",
     "interrupted",
     "source_gone",
 ]
@@ -69,6 +70,12 @@ TEXTS: Mapping[FixedText, Mapping[Language, str]] = {
     "unknown_company": {
         "zh": "没有找到名为“{}”的公司，因此查不到它的指标。",
         "en": 'There is no company called "{}" here, so its figures cannot be looked up.',
+    },
+    "ended": {
+        "zh": "《{0}》的有效期到{1}为止，现在已经失效，没有找到接替它的现行规定[C{2}]。"
+        "以下依据的是当时的文本。",
+        "en": '"{0}" was in force until {1} and has ended; nothing in force was found in its place [C{2}]. '
+        "What follows goes by its text at that time.",
     },
     "no_facts_asked": {"zh": "没有可以查询的指标。", "en": "There is no figure to look up."},
     "interrupted": {
@@ -177,6 +184,28 @@ def unknown_companies(named: Sequence[str], language: Language) -> Rendered:
     """What is said of companies that the directory does not hold, at most 40 characters of each name."""
     lines = [TEXTS["unknown_company"][language].format(" ".join(name.split())[:40]) for name in named]
     return Rendered("not_found", "\n".join(lines))
+
+
+def render_ended(passages: Sequence[Passage], language: Language, first_label: int = 1) -> Rendered:
+    """What is said above passages that no longer hold: of each document that, and when, it ended.
+
+    Each is cited, in order, with labels that count from `first_label`.
+    """
+    documents = {passage["document_id"]: passage for passage in reversed(passages)}
+    shown = [passage for passage in passages if documents[passage["document_id"]] is passage]
+    citations = [_citation(label, passage) for label, passage in enumerate(shown, start=first_label)]
+    lines = [
+        TEXTS["ended"][language].format(passage["title"], _day(passage["valid_until"] or "", language), label)
+        for label, passage in enumerate(shown, start=first_label)
+    ]
+    return Rendered("not_found", "\n".join(lines), citations)
+
+
+def _day(iso: str, language: Language) -> str:
+    if language == "en":
+        return iso
+    year, month, day = iso.split("-")
+    return f"{year}年{int(month)}月{int(day)}日"
 
 
 def render_everyone(lookups: Sequence[FactLookup], *, names: Names) -> Rendered:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from checkpoint.window import Window, WindowLimits, remember, restore
+from nodes.answer.asking import names_document
 from nodes.answer.prompts import PromptBudget, PromptPlan, plan_prompt
 from nodes.answer.release import Released, release
 from nodes.answer.rendering import (
@@ -18,6 +19,7 @@ from nodes.answer.rendering import (
     fixed_text,
     names_for,
     not_found,
+    render_ended,
     render_everyone,
     render_facts,
     render_growth,
@@ -170,11 +172,18 @@ class Answerer:
         intent, facts, evidence = state["intent"], state.get("facts") or [], state.get("evidence")
         narratives = _narrative_questions(intent, state["turn"])
         passages = evidence["passages"] if evidence and narratives else []
+        today = state["turn"]["received_at"][:10]
+        has_ended = evidence is not None and evidence["filters"]["on_date"] < today
+        if evidence and has_ended:
+            passages = _named(passages, "\n".join(narratives))
+            state = {**state, "evidence": {**evidence, "passages": passages}}
         if not facts and not passages and not intent.get("unknown"):
             return self._not_found(state["turn"]["standalone_question"], intent, door)
         rendered = self._rendered(state, facts) if facts or intent.get("unknown") else None
         if rendered and not narratives:
             return _say(Said(rendered.kind, rendered.text, tuple(rendered.citations)), door)
+        if has_ended and passages:
+            rendered = _above_ended(rendered, passages, intent)
         return self._with_narrative(state, asker, door, rendered)
 
     def _rendered(self, state: AnswerReads, facts: list[FactLookup]) -> Rendered:
@@ -278,6 +287,22 @@ class Answerer:
             },
             self.limits,
         )
+
+
+def _named(passages: Sequence[Passage], question: str) -> list[Passage]:
+    """Of documents that have ended, those that the question is about, and not what merely touches on it."""
+    return [passage for passage in passages if names_document(question, passage["title"])]
+
+
+def _above_ended(rendered: Rendered | None, passages: Sequence[Passage], intent: Intent) -> Rendered:
+    """What the facts say, then that the passages are of documents that have ended."""
+    above = rendered or Rendered("not_found", "")
+    ended_ones = render_ended(passages, intent["language"], len(above.citations) + 1)
+    return replace(
+        above,
+        text=f"{above.text}\n\n{ended_ones.text}".strip(),
+        citations=[*above.citations, *ended_ones.citations],
+    )
 
 
 def _narrative_questions(intent: Intent, turn: Turn) -> list[str]:

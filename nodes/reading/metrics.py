@@ -18,6 +18,8 @@ _OTHER_FIGURE_BEFORE = re.compile(
 _OTHER_FIGURE_AFTER = re.compile(
     r"率|据|占比|占营|占收|加计扣除|来源|证明|结构|构成|确认|分配|周转|报酬|收益|申报|筹划"
     r"|手册|宿舍|培训|福利|持股|社保|公积金|工资|薪酬|离职|入职|招聘|食堂|体检|名单"
+    r"|(?:的?(?:上限|下限|门槛|限制|标准|要求))"
+    r"|\s(?:limits?|thresholds?|caps?|ceilings?|requirements?|criteria|tests?)\b"
     r"|\s(?:per|recognition|share|mix|breakdown|sources?|handbook|training|ratio|deduction|credits?)\b"
 )
 # Names of figures that contain another figure's name. They stand for nothing unless they are passed in.

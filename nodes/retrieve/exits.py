@@ -24,6 +24,7 @@ PASSAGES = 6
 PASSAGES_PER_DOCUMENT = 3
 Link = Callable[[Sequence[Document], KnowledgeStore, Caller, Filters], list[Passage]]
 Rerank = Callable[[Sequence[Passage], KnowledgeStore, Caller, Filters], list[Passage]]
+Found = tuple[Filters, list[Passage]]
 
 
 def link(
@@ -98,26 +99,73 @@ class PermittedRetriever:
         return self._store.knowledge_version()
 
     def retrieve(self, query: str, *, caller: Caller, on_date: str) -> Evidence:
-        """Passages for a question; none is a finding too. All of one knowledge version.
-
-        Where the knowledge changes meanwhile the search is done again, at most three times in all.
-        """
+        """Passages for a question; none is a finding too. All of one knowledge version."""
         filters = Filters(knowledge_base=caller.knowledge_base, on_date=on_date)
+
+        def search() -> Found:
+            return filters, self._past_both_exits(self._propose(query, caller, on_date), caller, filters)
+
+        return self._of_one_version(query, search)
+
+    def retrieve_ended(self, query: str, *, caller: Caller, on_date: str) -> Evidence:
+        """As `retrieve`, from the best found document that has ended and has no successor.
+
+        `filters` tell the last day on which it held, as of which both exits decide; the day that was asked
+        for where there is none.
+        """
+        today = Filters(knowledge_base=caller.knowledge_base, on_date=on_date)
+
+        def search() -> Found:
+            return self._ended(self._propose(query, caller, None), caller, today)
+
+        return self._of_one_version(query, search)
+
+    def _of_one_version(self, query: str, search: Callable[[], Found]) -> Evidence:
+        """Where the knowledge changes meanwhile the search is done again, at most three times in all."""
         for _ in range(3):
             version = self._store.knowledge_version()
-            passages = self._search(query, caller, filters)
+            filters, passages = search()
             if self._store.knowledge_version() == version:
                 break
         return Evidence(query=query, filters=filters, passages=passages, knowledge_version=version)
 
-    def _search(self, query: str, caller: Caller, filters: Filters) -> list[Passage]:
-        narrowed: dict[str, Any] = {"caller": caller, "on_date": filters["on_date"]}
+    def _past_both_exits(
+        self, candidates: Sequence[Document], caller: Caller, filters: Filters
+    ) -> list[Passage]:
+        linked = self._link(candidates, self._store, caller, filters)
+        return self._rerank(linked, self._store, caller, filters)
+
+    def _ended(self, of_any_date: Sequence[Document], caller: Caller, today: Filters) -> Found:
+        last = _last_in_force(of_any_date, self._store, caller, today["on_date"])
+        if last is None or last.valid_until is None:
+            return today, []
+        on_last_day = Filters(knowledge_base=today["knowledge_base"], on_date=last.valid_until)
+        of_it = [one for one in of_any_date if one.metadata.get("document_id") == last.document_id]
+        passages = self._past_both_exits(of_it, caller, on_last_day)
+        return (on_last_day, passages) if passages else (today, [])
+
+    def _propose(self, query: str, caller: Caller, on_date: str | None) -> list[Document]:
+        narrowed: dict[str, Any] = {"caller": caller, "on_date": on_date}
         known = {name: value for name, value in narrowed.items() if name in self._narrowing}
         # Candidates have not been through an exit yet: no callback and no trace may carry them away.
         with tracing_context(enabled=False):
-            candidates = self._candidates.invoke(query, {"callbacks": []}, **known)
-        linked = self._link(candidates, self._store, caller, filters)
-        return self._rerank(linked, self._store, caller, filters)
+            return self._candidates.invoke(query, {"callbacks": []}, **known)
+
+
+def _last_in_force(
+    candidates: Sequence[Document], store: KnowledgeStore, caller: Caller, on_date: str
+) -> Record | None:
+    """The last version of the first candidate's document, of those that this caller sees and that have ended.
+
+    A document of which a version holds on the day, or is still to come, has not ended.
+    """
+    named = list(dict.fromkeys(str(one.metadata.get("document_id", "")) for one in candidates))
+    records = [record for record in store.records(named) if may_see(caller, record.access)]
+    for document_id in named:
+        versions = [record for record in records if record.document_id == document_id]
+        if versions and all((record.valid_until or "9999-12-31") < on_date for record in versions):
+            return max(versions, key=lambda record: (record.valid_until or "", record.age))
+    return None
 
 
 def load_retriever(

@@ -5,7 +5,7 @@ The question is searched for as it stands; the facts are the product of what the
 
 from collections.abc import Callable
 from itertools import product
-from typing import TypedDict
+from typing import Protocol, TypedDict, runtime_checkable
 
 from nodes.contracts import (
     Caller,
@@ -24,6 +24,13 @@ MOST_EXPLAINED = 4  # lookups
 MOST_OTHERS = 4  # periods
 
 RetrieveRun = Callable[..., "RetrieveWrites"]
+
+
+@runtime_checkable
+class EndedRetriever(Protocol):
+    """A retriever that can also tell what a document said that has ended, as `exits.PermittedRetriever`."""
+
+    def retrieve_ended(self, query: str, *, caller: Caller, on_date: str) -> Evidence: ...
 
 
 class RetrieveReads(TypedDict):
@@ -98,10 +105,13 @@ def _retrieve_all(retriever: Retriever, queries: list[str], turn: Turn, caller: 
     """One retrieval for each query, merged in order; a place found twice stands where it was found first.
 
     `query` is what was searched for, one query a line; the question itself where nothing was. The day counts
-    as written in `received_at`, in its own offset.
+    as written in `received_at`, in its own offset. What has ended is looked at only where nothing in force
+    answers.
     """
     on_date = turn["received_at"][:10]
     found = [retriever.retrieve(query, caller=caller, on_date=on_date) for query in queries]
+    if isinstance(retriever, EndedRetriever) and not any(evidence["passages"] for evidence in found):
+        found = [retriever.retrieve_ended(query, caller=caller, on_date=on_date) for query in queries]
     if len(found) == 1:
         return found[0]
     merged: dict[tuple[str, str, int, int], Passage] = {}
@@ -110,7 +120,12 @@ def _retrieve_all(retriever: Retriever, queries: list[str], turn: Turn, caller: 
         merged.setdefault(place, passage)
     return Evidence(
         query="\n".join(queries) or turn["standalone_question"],
-        filters=Filters(knowledge_base=caller.knowledge_base, on_date=on_date),
+        filters=Filters(knowledge_base=caller.knowledge_base, on_date=_day_of(found, on_date)),
         passages=list(merged.values()),
         knowledge_version=found[-1]["knowledge_version"] if found else retriever.knowledge_version(),
     )
+
+
+def _day_of(found: list[Evidence], on_date: str) -> str:
+    """The latest day on which anything found held; today's where nothing was."""
+    return max((one["filters"]["on_date"] for one in found if one["passages"]), default=on_date)

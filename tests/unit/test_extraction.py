@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodes.answer.asking import asked_of, common_run, names_heading, share_held, tokens_of
+from nodes.answer.asking import asked_of, common_run, names_document, names_heading, share_held, tokens_of
 from nodes.answer.extraction import choose_quotes
 from nodes.answer.prompts import PromptBudget, build_prompt
 from nodes.answer.providers import ExtractiveProvider, is_unanswered
@@ -386,3 +386,41 @@ def test_sentences_are_parted_as_their_own_language_parts_them() -> None:
     assert " [C1]. A lease" in answer("公司注册要什么材料？", documents)
     materials = passage("## 申请材料\n企业提交注销登记申请书。企业另行提交清算材料。", "企业注销登记指南")
     assert "[C1]。企业另行" in answer("What documents are needed to deregister?", materials, language="en")
+
+
+# Who holds an office
+
+
+REPORT = "截至去年底，青禾公司员工人数为310人。青禾公司的监事会由三人组成。"
+
+
+@pytest.mark.parametrize(
+    "question", ["青禾公司的法定代表人是谁", "谁是青禾公司的总经理？", "青禾公司董事长叫什么名字"]
+)
+def test_who_holds_an_office_is_not_answered_by_what_else_is_known(question: str) -> None:
+    assert is_unanswered(answer(question, passage(REPORT, "青禾公司年度报告")))
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("青禾公司的法定代表人是谁", "青禾公司法定代表人为李小满。"),
+        ("谁是青禾公司的总经理？", "总经理：周一凡。"),
+    ],
+)
+def test_who_holds_an_office_is_answered_by_the_sentence_that_names_them(question: str, said: str) -> None:
+    assert said.rstrip("。") in answer(question, passage(f"{REPORT}{said}", "青禾公司年度报告"))
+
+
+def test_who_may_apply_is_no_question_about_an_office() -> None:
+    text = "## 申请条件\n在本市登记满一年的企业可以申请。"
+    assert "登记满一年" in answer("谁可以申请补贴", passage(text))
+
+
+# Which document a question is about
+
+
+def test_a_title_names_what_is_asked_apart_from_words_of_any_document() -> None:
+    assert names_document("停泊费减免多少", "渔船停泊费减免办法")
+    assert not names_document("游艇补贴多少", "渔船停泊费补贴办法")
+    assert not names_document("政策有哪些", "停泊政策")

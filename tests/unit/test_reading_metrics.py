@@ -32,6 +32,10 @@ FOUND = [
 ]
 
 NOT_FOUND = [
+    "员工人数上限是多少",
+    "营业收入的门槛",
+    "a revenue threshold for small firms",
+    "employees limit",
     "扣非净利润",
     "扣非后的净利润",
     "归母净利润",

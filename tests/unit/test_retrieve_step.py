@@ -147,3 +147,40 @@ def test_small_talk_asks_nothing_and_is_still_finished() -> None:
         writes, services = run(intent(kind, companies=["a"], periods=["2023"], metrics=["m"]))
         assert (services.queries, services.keys, writes["facts"]) == ([], [], [])
         assert writes["evidence"]["passages"] == []
+
+
+@dataclass
+class Remembering(Recording):
+    """Finds `in_force` of each question today, and of every question something that ended in March."""
+
+    in_force: tuple[str, ...] = ()
+    recalled: list[str] = field(default_factory=list)
+
+    def retrieve(self, query: str, *, caller: Caller, on_date: str) -> Evidence:
+        found = super().retrieve(query, caller=caller, on_date=on_date)
+        return found if query in self.in_force else {**found, "passages": []}
+
+    def retrieve_ended(self, query: str, *, caller: Caller, on_date: str) -> Evidence:
+        self.recalled.append(query)
+        found = super().retrieve(query, caller=caller, on_date=on_date)
+        return {**found, "filters": {**found["filters"], "on_date": f"2026-03-{10 + len(self.recalled)}"}}
+
+
+def recall(*in_force: str) -> tuple[Any, Remembering]:
+    services = Remembering(in_force=in_force)
+    step = make_retrieve(retriever=services, facts=services)
+    asked = intent("narrative", [sub("停泊费减多少", "narrative"), sub("谁可以申请", "narrative")])
+    return step({"turn": turn(), "intent": asked}, caller=CALLER), services
+
+
+def test_what_has_ended_is_not_looked_at_beside_what_is_in_force() -> None:
+    written, services = recall("谁可以申请")
+    assert services.recalled == []
+    assert written["evidence"]["filters"]["on_date"] == "2026-06-01"
+
+
+def test_where_nothing_in_force_answers_what_has_ended_is_found_as_of_its_day() -> None:
+    written, services = recall()
+    assert services.recalled == ["停泊费减多少", "谁可以申请"]
+    assert written["evidence"]["filters"]["on_date"] == "2026-03-12"
+    assert len(written["evidence"]["passages"]) == 3
