@@ -115,6 +115,22 @@ def _held_by_someone(question: str) -> Callable[[Unit], float]:
     return lambda unit: float(bool(said.search(unit.whole)))
 
 
+# Who asks for a number to call or an address to write to is not told that somebody calls back.
+_CALLED = _pattern(
+    r"(?:电话|热线|手机|传真|邮箱|邮件|网址|官网)(?:号码?|地址)?(?:是|为)?(?:多少|什么|几号)"
+    r"|what(?:'s| is| are)\b.{0,40}\b(?:phone|telephone|hotline|fax|e-?mail|website)\b"
+    r"|\b(?:phone|telephone|hotline|fax) numbers?\b"
+)
+_REACHED = _pattern(
+    r"(?<!\d)(?:\+|0)\d[\d() -]{6,}\d|(?<!\d)(?:1[3-9]\d{9}|[48]00-?\d{3}-?\d{4})(?!\d)"
+    r"|(?:电话|热线|拨打|传真|\bcall|\bhotline|\bphone)\W{0,3}[^\d。；;]{0,8}\d{3,}|[\w.+-]+@[\w-]+\.\w|https?://|www\."
+)
+
+
+def _tells_where_to_turn(unit: Unit) -> float:
+    return float(bool(_REACHED.search(unit.whole)))
+
+
 _currency, _percent = _in_units(*MONEY), _in_units("%")
 
 
@@ -362,7 +378,9 @@ _ASPECTS: dict[str, Aspect] = {
         ),
         Aspect(
             "contact",
-            _pattern(r"电话|联系|地址|咨询|\bphone|contact|\baddress|email"),
+            _pattern(
+                r"电话|联系|地址|咨询|热线|传真|邮箱|网址|\bphone|contact|\baddress|email|hotline|website"
+            ),
             _pattern(r"电话|联系|咨询|地址|热线|phone|contact|help"),
             _pattern(r"电话|联系|热线|咨询|call|phone|desk"),
         ),
@@ -482,6 +500,8 @@ def _single(found: Sequence[str], question: str) -> Step | None:
     """The one part of an answer where the question tells what exactly a sentence must hold."""
     if "person" in found:
         return Step(replace(_ASPECTS["person"], needs=_held_by_someone(question)), 1)
+    if "contact" in found and _CALLED.search(question):
+        return Step(replace(_ASPECTS["contact"], needs=_tells_where_to_turn, is_strict=True), 2)
     if found == ["number"]:
         return Step(replace(_ASPECTS["number"], needs=_counted(question)))
     if found == ["term"] and _DAYS.search(question):

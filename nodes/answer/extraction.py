@@ -84,8 +84,10 @@ def _answer_across(asked: Asked, documents: Sequence["_Document"], units: Sequen
     """From evidence in another language. Where words do not tell, retrieval's order does, and the kind."""
     if found := _answer(documents, units):
         return found
-    first = [unit for unit in units if unit.document == units[0].document and not unit.opens]
     aspects = [step.aspect for step in asked.steps if step.aspect]
+    holds = [aspect.needs for aspect in aspects if aspect.is_strict and aspect.needs]
+    first = [unit for unit in units if unit.document == units[0].document and not unit.opens]
+    first = [unit for unit in first if all(holding(unit) for holding in holds)]
     ranked = sorted(first, key=lambda unit: -sum(aspect.fit(unit) for aspect in aspects))
     return sorted(ranked[:2], key=lambda unit: unit.at)
 

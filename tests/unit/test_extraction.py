@@ -417,6 +417,34 @@ def test_who_may_apply_is_no_question_about_an_office() -> None:
     assert "登记满一年" in answer("谁可以申请补贴", passage(text))
 
 
+# Where to turn
+
+
+DESK = "当日办不完的，3个工作日内电话回访。窗口热线每天有人值守。"
+
+
+@pytest.mark.parametrize("question", ["投诉电话是多少？", "窗口的热线号码是多少", "咨询邮箱是什么"])
+def test_a_number_to_call_is_not_answered_by_what_else_is_said_of_calls(question: str) -> None:
+    assert is_unanswered(answer(question, passage(DESK, "窗口投诉与咨询规程")))
+
+
+def test_nor_across_languages() -> None:
+    question = "What is the phone number of the complaints desk?"
+    assert is_unanswered(answer(question, passage(DESK, "窗口投诉与咨询规程"), language="en"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["投诉请拨0571-87654321。", "投诉热线12345。", "投诉电话：13800138000。", "投诉写信到help@example.com。"],
+)
+def test_a_number_to_call_is_answered_by_the_sentence_that_has_it(said: str) -> None:
+    assert said.rstrip("。") in answer("投诉电话是多少？", passage(f"{DESK}{said}", "窗口投诉与咨询规程"))
+
+
+def test_a_call_back_may_still_be_asked_about() -> None:
+    assert "3个工作日" in answer("电话回访要几天？", passage(DESK, "窗口投诉与咨询规程"))
+
+
 # Which document a question is about
 
 
