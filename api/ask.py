@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Request
 from langgraph.runtime import RunControl
 from pydantic import BaseModel, Field
 
-from api.bodies import Body, StrictRoute, Words
+from api.bodies import TEXT, Body, StrictRoute, Words
 from api.edge import ClientGoneError, Origin
 from api.errands import Errands, why_unanswered
 from api.events import EVENT_SCHEMA, EventStream, Feed
@@ -58,6 +58,7 @@ class AskRequest(Body):
         max_length=4000,
         description="The question, complete in itself. Not blank, no NUL.",
         examples=["云帆科技2023年的营业收入是多少？"],
+        json_schema_extra=TEXT,
     )
     history: list[_Pair] | None = Field(
         None,

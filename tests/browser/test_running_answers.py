@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from browser.line import Line
 from browser.reader import Reader
 from faults.parts import NARRATIVE, OTHER_NARRATIVE, Model
 from integration.door import WAIT_SECONDS
+from playwright.sync_api import Route
 
 Open = Callable[..., Reader]
 FACT = "云帆科技2023年的营业收入是多少？"
@@ -41,16 +43,24 @@ def begin(reader: Reader, model: Model, question: str = NARRATIVE) -> str:
     return str(text.inner_text())
 
 
-def heard_of_stop(reader: Reader) -> Any:
-    """Until the server has heard of it: an answer that ends before is whole."""
-    return reader.page.expect_response("**/api/chat/stop")
+STOP = "**/api/chat/stop"
+
+
+@contextmanager
+def before_it_is_heard(reader: Reader) -> Iterator[None]:
+    """The server hears of a stop after the block, which sees what the page shows until then."""
+    held: list[Route] = []
+    reader.page.route(STOP, lambda route: held.append(route))
+    yield
+    with reader.page.expect_response(STOP):
+        held[0].continue_()
 
 
 def test_stop_keeps_what_was_said_and_the_next_question_works(open_page: Open, holding: Model) -> None:
     reader = open_page()
     first = begin(reader, holding)
     reader.see("组织回答", reader.last)
-    with heard_of_stop(reader):
+    with before_it_is_heard(reader):
         reader.button("停止").click()
         reader.see("正在停止", reader.last)
     holding.go.set()
@@ -67,7 +77,7 @@ def test_stop_keeps_what_was_said_and_the_next_question_works(open_page: Open, h
 def test_escape_stops(open_page: Open, holding: Model) -> None:
     reader = open_page("desk", language="en")
     begin(reader, holding)
-    with heard_of_stop(reader):
+    with before_it_is_heard(reader):
         reader.page.keyboard.press("Escape")
         reader.see("Stopping", reader.last)
     holding.go.set()

@@ -138,6 +138,7 @@ def ports_of(process: psutil.Process) -> set[int]:
 
 def read_event(reply: http.client.HTTPResponse) -> tuple[int, str, dict[str, Any]]:
     """(id, name, data) of the next event."""
+    assert reply.headers["Content-Type"].startswith("text/event-stream"), reply.read()
     found: dict[str, str] = {}
     while line := reply.readline().decode():
         if line == "\n" and found:

@@ -100,7 +100,9 @@ def test_a_small_run_of_the_store_measures_every_figure() -> None:
     size = store.Size(rounds=2, conversations=120, messages=120, records=40)
     found = store.run(size, on_postgres=False)
     assert found.turns.keys() == {
-        f"{kind}, {measure}" for kind in store.QUESTIONS for measure in ("seconds", "processor")
+        f"{kind}{figure}"
+        for kind in store.QUESTIONS
+        for figure in (", seconds", ", processor", " at the door, seconds")
     }
     assert found.archive["new written"] >= 40  # the turns before have left records too
     assert found.archive["known written"] == 0

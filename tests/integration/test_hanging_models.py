@@ -20,7 +20,7 @@ FACT = "云帆科技2023年的营业收入是多少？"
 def asked(service: Service, node: str, message: str = NARRATIVE) -> http.client.HTTPResponse:
     """The stream of a question whose turn has got as far as this step."""
     reply = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": message})
-    while f'"node":"{node}"'.encode() not in reply.readline():
+    while read_event(reply)[2].get("node") != node:
         pass
     return reply
 
@@ -28,6 +28,7 @@ def asked(service: Service, node: str, message: str = NARRATIVE) -> http.client.
 def done(reply: http.client.HTTPResponse) -> dict[str, Any]:
     while True:
         _, name, data = read_event(reply)
+        assert name != "error", data
         if name == "done":
             return data
 
@@ -56,7 +57,7 @@ def test_a_stop_reaches_a_model_that_words_suggestions(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"RUN_TIMEOUT_SECONDS": "0.5"}, {"DRAIN_SECONDS": "0.2"}], ids=["time-out", "shutdown"]
+    "given", [{"RUN_TIMEOUT_SECONDS": "4"}, {"DRAIN_SECONDS": "0.2"}], ids=["time-out", "shutdown"]
 )
 def test_a_turn_ended_from_outside_can_be_retried(home: Path, given: dict[str, str]) -> None:
     with serving(home, **MODEL, **given) as service:
@@ -64,6 +65,7 @@ def test_a_turn_ended_from_outside_can_be_retried(home: Path, given: dict[str, s
         if "DRAIN_SECONDS" in given:
             assert service.end() == 0
         assert done(reply)["answer"] is None
+        service.end()  # a server that is killed may forget the last second, and with it that the turn ended
     with serving(home) as service:
         again = send(service.connect(), "POST", "/api/chat", {"thread_id": "t", "message": "/retry"})
         assert "8000元" in done(again)["text"]
